@@ -1,8 +1,8 @@
 """Run the JavaScript toolchain, with the machine's Node or one from the package index.
 
-    python tools/js.py setup          install the packages of js/package-lock.json
-    python tools/js.py run NAME ...   run scripts of js/package.json, one after the other
-    python tools/js.py lock           write js/package-lock.json anew
+    python -m tools.js setup          install the packages of js/package-lock.json
+    python -m tools.js run NAME ...   run scripts of js/package.json, one after the other
+    python -m tools.js lock           write js/package-lock.json anew
 
 Installing and using mixwidget needs none of this: the built bundle is part of the package.
 """

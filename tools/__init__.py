@@ -1,0 +1,1 @@
+"""Helpers for setting up, checking and releasing the project; no part of the package."""
