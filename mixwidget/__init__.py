@@ -1,3 +1,49 @@
 """mixwidget: see how a transformer mixes information between its tokens."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from . import demo as demo
+    from .catalogue import methods as methods
+    from .engine import explain as explain
+    from .engine import stream as stream
+    from .explanation import Explanation as Explanation
+    from .explanation import Part as Part
+    from .models.blocks import BlockSpec as BlockSpec
+    from .models.families import register_family as register_family
+
+# Public names and where they live. They are imported when first used, so that
+# `import mixwidget` stays light: torch and transformers come with the first model.
+_PUBLIC = {
+    "BlockSpec": ".models.blocks",
+    "Explanation": ".explanation",
+    "Part": ".explanation",
+    "explain": ".engine",
+    "register_family": ".models.families",
+    "stream": ".engine",
+}
+
+__all__ = [  # noqa: PLE0604 - one list of public names, above
+    *_PUBLIC,
+    "demo",
+    "methods",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("demo", "methods"):  # packages; `methods` can be called
+        return import_module(f".{name}", __name__)
+    if name in _PUBLIC:
+        value = getattr(import_module(_PUBLIC[name], __name__), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,63 @@
+"""Ways of combining layers. Each takes maps [layers, n, n] or scores [layers, n]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating]
+
+# How a method's layers make one map:
+#   product        R^l = M^l R^(l-1)                     rollout
+#   normalised     the same, with the rows of every M^l normalised first
+#   with_identity  R^l = R^(l-1) + M^l R^(l-1)           relevance maps that leave out the residual
+#   flow           maximum flow through the layers
+Combine = Literal["product", "normalised", "with_identity", "flow"]
+
+
+def normalise_rows(maps: Array) -> Array:
+    """Rows that sum to 1; a row of zeros stays a row of zeros."""
+    total = maps.sum(-1, keepdims=True)
+    return np.divide(maps, total, out=np.zeros_like(maps), where=total != 0)
+
+
+def rollout(maps: Array, combine: Combine = "product") -> Array:
+    """[layers, n, n] -> [layers, n, n]: how input tokens reach each token, up to each layer.
+
+    Products of unnormalised maps reach 1e19 within twelve layers: each is rescaled by one
+    number, which changes nothing relative. Normalise the rows to read them as shares.
+    """
+    if combine == "flow":
+        from .flow import maximum_flow
+
+        return maximum_flow(maps)
+    identity = np.eye(maps.shape[-1])
+    combined = np.empty(maps.shape, dtype=np.float64)
+    for layer, step in enumerate(maps.astype(np.float64)):
+        if combine == "normalised":
+            step = normalise_rows(step)
+        elif combine == "with_identity":
+            step = step + identity
+        product = step @ combined[layer - 1] if layer else step
+        if combine == "product":
+            peak = np.abs(product).max(initial=0.0)
+            product = product / peak if peak > 1e6 else product
+        combined[layer] = product
+    return combined
+
+
+def summed(maps: Array) -> Array:
+    """Sum over the layers up to and including each."""
+    return np.cumsum(maps, axis=0, dtype=np.float64)
+
+
+def last(maps: Array) -> Array:
+    """Each layer alone: the map up to layer l is layer l's own."""
+    return maps.astype(np.float64)
+
+
+# The three ways a reader may ask for, by the name used in the widget and in `aggregate=`.
+AGGREGATES: dict[str, Callable[[Array], Array]] = {"rollout": rollout, "sum": summed, "layer": last}

@@ -1,0 +1,299 @@
+"""From a text to an explanation: the one engine behind `explain`, `stream` and the widget."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .errors import CancelledError, InputError
+from .explanation import Explanation, Part
+from .methods.registry import Method, Size, get_method
+from .models import (
+    Encoding,
+    Source,
+    Trace,
+    check_focus,
+    encode,
+    need_target,
+    open_source,
+    record,
+    resolve_target,
+)
+from .tokens import Target
+
+# Above this relative error the parts do not add up to the model and the picture is not to
+# be believed.
+WARN_ABOVE = 1e-2
+
+
+class Case:
+    """One text in front of one model, with its recorded pass: what all methods share."""
+
+    def __init__(self, source: Source, encoding: Encoding) -> None:
+        self.source, self.encoding = source, encoding
+        self._trace: Trace | None = None
+        self._lock = threading.Lock()
+        self._errors: dict[int, float] = {}
+
+    @property
+    def recorded(self) -> bool:
+        return self._trace is not None
+
+    def trace(self, check: Callable[[], None] | None = None) -> Trace:
+        """The recorded pass; made at the first call, the same ever after."""
+        with self._lock:
+            if self._trace is None:
+                self._trace = record(
+                    self.source.model, self.encoding.inputs, self.source.spec, check=check
+                )
+            return self._trace
+
+    def adds_up(self, layer: int) -> float:
+        """Relative error of the decomposition in one layer, computed once."""
+        if layer not in self._errors:
+            with torch.no_grad():
+                self._errors[layer] = self.trace().adds_up(layer)
+            if self._errors[layer] > WARN_ABOVE:
+                warnings.warn(
+                    f"Layer {layer} of {self.source.name}: the parts differ from the model's own "
+                    f"output by {self._errors[layer]:.1%}. Its block is not understood; do not "
+                    "trust maps built on it.",
+                    stacklevel=2,
+                )
+        return self._errors[layer]
+
+    def size(self) -> Size:
+        trace = self.trace()
+        block = trace.block(0)
+        inner = block.feed_forward.down.shape[1]
+        return Size(trace.tokens, len(trace), trace.heads, block.input.shape[-1], inner)
+
+
+@dataclass
+class Run:
+    """One method at work on one case: what a method's generator is given.
+
+    Attributes:
+        case: text and model; `trace` is its recorded forward pass.
+        focus, target: resolved, never None.
+        options: the method's options, complete.
+        cancelled: asked between chunks; when it says True the run ends with CancelledError.
+        report: called with the share of the work done, 0 to 1.
+    """
+
+    case: Case
+    method: Method
+    focus: int
+    target: Target
+    options: dict[str, Any]
+    cancelled: Callable[[], bool] = lambda: False
+    report: Callable[[float], None] = lambda share: None
+    info: dict[str, Any] = field(default_factory=dict)
+    _layer: int = 0
+
+    @property
+    def source(self) -> Source:
+        return self.case.source
+
+    @property
+    def encoding(self) -> Encoding:
+        return self.case.encoding
+
+    @property
+    def trace(self) -> Trace:
+        return self.case.trace(self.check)
+
+    def check(self) -> None:
+        """Stop here if the owner has cancelled."""
+        if self.cancelled():
+            raise CancelledError("cancelled")
+
+    def layers(self) -> Iterator[int]:
+        """Layer numbers in the method's order, with a cancel check and progress for each."""
+        count = len(self.trace)
+        order = range(count - 1, -1, -1) if self.method.downward else range(count)
+        for done, layer in enumerate(order):
+            self._layer = done
+            self.tick(0)
+            yield layer
+        self.report(1.0)
+
+    def tick(self, share: float) -> None:
+        """Between chunks: check for cancel, report progress within the current layer."""
+        self.check()
+        self.report((self._layer + share) / len(self.trace))
+
+    def part(self, layer: int, map: Tensor | None = None, scores: Tensor | None = None) -> Part:
+        """A layer's result as float32 arrays on the CPU, its own copy."""
+        return Part(layer, _array(map), _array(scores))
+
+    def final(self, scores: Tensor, **info: Any) -> Part:
+        """The method's final scores."""
+        return Part(None, None, _array(scores), info)
+
+
+def _array(tensor: Tensor | None) -> np.ndarray[Any, np.dtype[np.float32]] | None:
+    if tensor is None:
+        return None
+    return tensor.detach().to("cpu", torch.float32, copy=True).numpy()
+
+
+def prepare(
+    model: Any,
+    text: str,
+    *,
+    tokenizer: Any = None,
+    text_pair: str | None = None,
+    truncate: bool = False,
+) -> Case:
+    """Find the model and tokenize the text; nothing is run yet."""
+    source = open_source(model, tokenizer)
+    return Case(source, encode(source, text, text_pair, truncate))
+
+
+def start(
+    case: Case,
+    method: str,
+    *,
+    target: Any = None,
+    focus: Any = None,
+    params: dict[str, Any] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+    report: Callable[[float], None] | None = None,
+) -> Run:
+    """Check everything that can be checked beforehand, and make the recorded pass."""
+    entry = get_method(method)
+    options = entry.options(params or {})
+    row = check_focus(focus, case.source, case.encoding)
+    check = None
+    if cancelled is not None:
+
+        def check() -> None:
+            if cancelled():
+                raise CancelledError("cancelled")
+
+    output = case.trace(check).output
+    resolved = resolve_target(target, case.source, case.encoding, output, row)
+    if entry.class_specific:
+        need_target(resolved, entry.id)
+    run = Run(case, entry, row, resolved, options)
+    if cancelled is not None:
+        run.cancelled = cancelled
+    if report is not None:
+        run.report = report
+    return run
+
+
+def parts(run: Run) -> Iterator[Part]:
+    """The method's parts as they are computed. Closing the generator ends the work."""
+    needs_graph = "gradients" in run.method.needs
+    work = run.method.run(run, **run.options)
+    while True:
+        # Grad mode belongs to the thread: it must not leak to the caller between two parts.
+        with torch.set_grad_enabled(needs_graph):
+            try:
+                part = next(work)
+            except StopIteration:
+                return
+        yield part
+
+
+def assemble(run: Run, collected: Sequence[Part], seconds: float = 0.0) -> Explanation:
+    """The parts of a finished run as one Explanation."""
+    layered = sorted((p for p in collected if p.layer is not None), key=lambda p: p.layer or 0)
+    maps = [p.map for p in layered if p.map is not None]
+    scores = [p.scores for p in layered if p.scores is not None]
+    own = next((p.scores for p in collected if p.layer is None), None)
+    info: dict[str, Any] = {
+        "model": run.source.name,
+        "adds_up": [run.case.adds_up(layer) for layer in range(len(run.trace))],
+        "seconds": seconds,
+        **run.info,
+    }
+    for part in collected:
+        info.update(part.info)
+    return Explanation(
+        method=run.method.id,
+        tokens=run.encoding.tokens,
+        focus=run.focus,
+        target=run.target,
+        maps=np.stack(maps) if maps else None,
+        layer_scores=np.stack(scores) if scores else None,
+        own_scores=own,
+        params=run.options,
+        info=info,
+        combine=run.method.combine,
+        scores_from=run.method.scores_from,
+    )
+
+
+def stream(
+    model: Any,
+    text: str,
+    method: str = "alti",
+    *,
+    tokenizer: Any = None,
+    text_pair: str | None = None,
+    target: Any = None,
+    focus: Any = None,
+    truncate: bool = False,
+    **params: Any,
+) -> Iterator[Part]:
+    """The same as `explain`, layer by layer as they are computed.
+
+    Input is checked at the call, not at the first part.
+    """
+    case = prepare(model, text, tokenizer=tokenizer, text_pair=text_pair, truncate=truncate)
+    return parts(start(case, method, target=target, focus=focus, params=params))
+
+
+def explain(
+    model: Any,
+    text: str | Sequence[str],
+    method: str = "alti",
+    *,
+    tokenizer: Any = None,
+    text_pair: str | Sequence[str] | None = None,
+    target: Any = None,
+    focus: Any = None,
+    truncate: bool = False,
+    **params: Any,
+) -> Any:
+    """Explain a text: how its tokens mix, or which of them drove the prediction.
+
+    Args:
+        model: a transformers model, the name or folder of one, or a pipeline.
+        text: one text, or a list of texts (a list of explanations comes back).
+        method: an id from `methods()`.
+        tokenizer: needed only if it cannot be found from the model.
+        text_pair: the second text of a pair.
+        target: class (index or name), token (id or text), (start, end) for question
+            answering, or a pair of targets for a contrast; None means what the model predicts.
+        focus: the token whose row is read; None means [CLS], the mask, or the last token.
+        truncate: cut a text that is too long instead of raising.
+        **params: the method's own options, see `methods()`.
+    """
+    get_method(method).options(params)  # a wrong name is cheaper to find before loading a model
+    if not isinstance(text, str) and isinstance(text, Sequence):
+        source = open_source(model, tokenizer)
+        pairs = [text_pair] * len(text) if text_pair is None else list(text_pair)
+        if len(pairs) != len(text):
+            raise InputError(f"There are {len(text)} texts but {len(pairs)} text pairs.")
+        options = {"target": target, "focus": focus, "truncate": truncate, **params}
+        return [
+            explain(source, one, method, text_pair=pair, **options)
+            for one, pair in zip(text, pairs, strict=True)
+        ]
+    begin = time.perf_counter()
+    case = prepare(model, text, tokenizer=tokenizer, text_pair=text_pair, truncate=truncate)  # type: ignore[arg-type]
+    run = start(case, method, target=target, focus=focus, params=params)
+    collected = list(parts(run))
+    return assemble(run, collected, time.perf_counter() - begin)

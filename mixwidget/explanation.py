@@ -1,0 +1,132 @@
+"""The result of a method on a text, as plain arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .aggregate import AGGREGATES, Combine, normalise_rows, rollout
+from .errors import InputError, UnsupportedMethodError
+from .tokens import Target, Token
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of an explanation as it is computed.
+
+    Attributes:
+        layer: which layer, counted from 0; None for the method's final scores.
+        map: [n, n] of that layer, or None.
+        scores: [n] of that layer, or the final scores if `layer` is None.
+        info: what else the method has to say (convergence, standard errors, ...).
+    """
+
+    layer: int | None
+    map: Array | None = None
+    scores: Array | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """How information mixed, or which tokens drove a prediction, by one method.
+
+    Attributes:
+        method: the method's id; `params` are the options it ran with.
+        tokens: the input's tokens, strings that know their place in the text.
+        focus: the row that answers "what went into this token".
+        target: what is explained, where a method explains a prediction.
+        maps: float32 [layers, n, n], row = target token, column = source; None for methods
+            that score tokens.
+        layer_scores: float32 [layers, n] where a method scores tokens per layer, else None.
+        scores: float32 [n], the final score of each input token.
+        info: adds-up error per layer (`adds_up`), model, timing and the method's own notes.
+    """
+
+    method: str
+    tokens: list[Token]
+    focus: int
+    target: Target
+    maps: Array | None
+    layer_scores: Array | None
+    own_scores: Array | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+    info: dict[str, Any] = field(default_factory=dict)
+    combine: Combine = "product"
+    scores_from: str = "rollout"
+
+    @cached_property
+    def scores(self) -> Array:
+        if self.own_scores is not None:
+            return self.own_scores
+        if self.maps is not None:
+            row = self.maps[-1] if self.scores_from == "last" else self._unscaled_rollout()[-1]
+            return np.asarray(row[self.focus], dtype=np.float32)
+        assert self.layer_scores is not None  # the registry admits no method without any result
+        combined = self.layer_scores.astype(np.float64)
+        total = combined.mean(0) if self.scores_from == "mean" else combined.sum(0)
+        return np.asarray(total, dtype=np.float32)
+
+    def _unscaled_rollout(self) -> NDArray[np.floating]:
+        """Rows sum to 1, except where a method defines its scores as the rows themselves."""
+        if self.combine == "with_identity":
+            return self._combined
+        return normalise_rows(self._combined)
+
+    @cached_property
+    def _combined(self) -> NDArray[np.floating]:
+        return rollout(self._need_maps(), self.combine)
+
+    def _need_maps(self) -> Array:
+        if self.maps is None:
+            raise UnsupportedMethodError(
+                f"{self.method} scores tokens and has no maps to roll out; see .scores."
+            )
+        return self.maps
+
+    def rollout(self, layer: int = -1) -> Array:
+        """Maps combined up to and including a layer: [n, n], rows sum to 1."""
+        return np.asarray(
+            normalise_rows(self._combined[self._layer(layer)]), dtype=np.float32
+        )
+
+    def aggregate(self, how: str = "rollout", layer: int = -1) -> Array:
+        """One map [n, n] up to a layer: how = "rollout", "sum" or "layer" (that one alone)."""
+        if how not in AGGREGATES:
+            raise InputError(f"how is {how!r}; it can be {', '.join(AGGREGATES)}.")
+        if how == "rollout":
+            return self.rollout(layer)
+        chosen = AGGREGATES[how](self._need_maps())[self._layer(layer)]
+        return np.asarray(chosen, dtype=np.float32)
+
+    def _layer(self, layer: int) -> int:
+        count = len(self._need_maps())
+        if not -count <= layer < count:
+            raise InputError(f"layer is {layer}, but there are layers 0 to {count - 1}.")
+        return layer % count
+
+    def to_frame(self) -> pd.DataFrame:
+        """All numbers in long form: one row per value.
+
+        `kind` says what a row is: "map" (target row takes from source), "layer_score" or
+        "score" (the final score of a source token).
+        """
+        from .frames import explanation_frame
+
+        return explanation_frame(self)
+
+    def plot(self, kind: str | None = None, **options: Any) -> Figure:
+        """A matplotlib Figure: kind = "text", "map" or "layers"."""
+        from .plots import plot_explanation
+
+        return plot_explanation(self, kind, **options)

@@ -1,0 +1,33 @@
+"""The methods, one module per family. The registry finds them by importing these modules.
+
+Calling this package, `mixwidget.methods()`, gives the registry as a table: the package and
+the public function share a name, and importing a package puts it over any function.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# In the order in which menus and tables list them.
+_MODULES = ("attention",)
+
+
+def load_all() -> None:
+    for name in _MODULES:
+        import_module(f".{name}", __name__)
+
+
+class _CallablePackage(ModuleType):
+    def __call__(self) -> pd.DataFrame:
+        from ..catalogue import methods
+
+        return methods()
+
+
+sys.modules[__name__].__class__ = _CallablePackage

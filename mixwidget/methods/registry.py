@@ -1,0 +1,196 @@
+"""The table of methods. A method is one decorated generator; everything else reads this table."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..aggregate import Combine
+from ..errors import InputError, UnknownMethodError
+
+if TYPE_CHECKING:
+    from ..engine import Run
+    from ..explanation import Part
+
+Family = Literal[
+    "attention",
+    "vector norms",
+    "contributions",
+    "gradients",
+    "class activation",
+    "relevance",
+    "perturbation",
+    "baseline",
+]
+Yields = Literal["maps", "layer_scores", "scores"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a method's cost depends on."""
+
+    tokens: int
+    layers: int
+    heads: int
+    width: int  # d, features of a token
+    inner: int  # features inside the feed-forward
+
+
+@dataclass(frozen=True)
+class Param:
+    """One option of a method."""
+
+    name: str
+    default: Any
+    choices: tuple[Any, ...] | None
+    help: str
+
+
+@dataclass(frozen=True)
+class Method:
+    """One entry of the table; readable without loading a model.
+
+    Attributes:
+        id: permanent. `title` may change.
+        yields: what its parts hold: maps, scores per layer, or only final scores.
+        needs: what it runs on besides the tokens: "attention", "values", "gradients",
+            "passes" (more forward passes), "target".
+        combine: how its maps make a rollout; see `aggregate.Combine`.
+        scores_from: "rollout" or "last" (maps), "sum" or "mean" (layer scores), "own".
+        signed: whether scores may be negative.
+        measures, formula, ignores: for the method's card, in words and in TeX.
+        cost: time relative to one forward pass, for a size.
+        downward: streams from the top layer down.
+        heads: can be asked for one head (`head=`).
+    """
+
+    id: str
+    title: str
+    family: Family
+    yields: Yields
+    paper: str
+    year: int
+    link: str
+    needs: tuple[str, ...]
+    combine: Combine
+    scores_from: str
+    signed: bool
+    measures: str
+    formula: str
+    ignores: str
+    cost: Callable[[Size], float]
+    downward: bool
+    params: tuple[Param, ...]
+    run: Callable[..., Iterator[Part]]
+
+    @property
+    def class_specific(self) -> bool:
+        """Whether it explains a target rather than a token."""
+        return "target" in self.needs
+
+    def options(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Defaults with the given options put in; unknown or wrong ones raise."""
+        known = {param.name: param for param in self.params}
+        for name, value in given.items():
+            if name not in known:
+                listed = ", ".join(known) or "none"
+                raise InputError(f"{self.id} has no option {name!r}. Its options: {listed}.")
+            choices = known[name].choices
+            if choices is not None and value not in choices:
+                listed = ", ".join(repr(choice) for choice in choices)
+                raise InputError(f"{name}={value!r} is not possible for {self.id}; use {listed}.")
+        return {name: given.get(name, param.default) for name, param in known.items()}
+
+
+_METHODS: dict[str, Method] = {}
+
+
+def method(
+    id: str,
+    *,
+    title: str,
+    family: Family,
+    yields: Yields,
+    paper: str,
+    year: int,
+    link: str,
+    needs: tuple[str, ...],
+    measures: str,
+    formula: str,
+    ignores: str,
+    cost: Callable[[Size], float],
+    combine: Combine = "product",
+    scores_from: str | None = None,
+    signed: bool = False,
+    downward: bool = False,
+    options: dict[str, tuple[tuple[Any, ...] | None, str]] | None = None,
+) -> Callable[[Callable[..., Iterator[Part]]], Callable[..., Iterator[Part]]]:
+    """Register a generator `def f(run, *, option=default, ...)` under a permanent id.
+
+    `options` gives for each keyword its allowed values (None: any) and a help line.
+    """
+
+    def register(function: Callable[..., Iterator[Part]]) -> Callable[..., Iterator[Part]]:
+        if id in _METHODS:
+            raise InputError(f"A method {id!r} is already registered; ids are permanent.")
+        params = []
+        for name, parameter in list(inspect.signature(function).parameters.items())[1:]:
+            choices, help_line = (options or {}).get(name, (None, ""))
+            params.append(Param(name, parameter.default, choices, help_line))
+        default_from = {"maps": "rollout", "layer_scores": "sum", "scores": "own"}[yields]
+        _METHODS[id] = Method(
+            id=id,
+            title=title,
+            family=family,
+            yields=yields,
+            paper=paper,
+            year=year,
+            link=link,
+            needs=needs,
+            combine=combine,
+            scores_from=scores_from or default_from,
+            signed=signed,
+            measures=measures,
+            formula=formula,
+            ignores=ignores,
+            cost=cost,
+            downward=downward,
+            params=tuple(params),
+            run=function,
+        )
+        return function
+
+    return register
+
+
+def get_method(id: Any) -> Method:
+    """The entry of an id; an unknown one raises and lists the known."""
+    _load()
+    if isinstance(id, str) and id in _METHODS:
+        return _METHODS[id]
+    near = get_close_matches(str(id), _METHODS, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise UnknownMethodError(
+        f"There is no method {id!r}.{hint} Known: {', '.join(sorted(_METHODS))}."
+    )
+
+
+def all_methods() -> list[Method]:
+    """Every entry, in the order of the families."""
+    _load()
+    return list(_METHODS.values())
+
+
+def _load() -> None:
+    """Methods register themselves when their module is imported."""
+    from . import load_all
+
+    load_all()
+
+
+def forget(id: str) -> None:
+    """Take an entry out again (for tests and for people trying out a method of their own)."""
+    _METHODS.pop(id, None)

@@ -1,0 +1,36 @@
+"""All that depends on model families: finding, running, recording and taking them apart."""
+
+from .algebra import STAGES, Block, Stage, StageName, mixing_ratio, vector_norms
+from .blocks import BlockSpec, FeedForward, Norm
+from .encode import Encoding, encode
+from .families import families, register_family, spec_for
+from .source import Source, open_source
+from .targets import check_focus, need_target, objective, probability, resolve_target
+from .trace import LayerRecord, Trace, record
+
+__all__ = [
+    "STAGES",
+    "Block",
+    "BlockSpec",
+    "Encoding",
+    "FeedForward",
+    "LayerRecord",
+    "Norm",
+    "Source",
+    "Stage",
+    "StageName",
+    "Trace",
+    "check_focus",
+    "encode",
+    "families",
+    "mixing_ratio",
+    "need_target",
+    "objective",
+    "open_source",
+    "probability",
+    "record",
+    "register_family",
+    "resolve_target",
+    "spec_for",
+    "vector_norms",
+]

@@ -1,0 +1,241 @@
+"""One recorded layer as a sum over source tokens: the general form for every wiring.
+
+What token i takes from token j, at some stage of the block, is
+
+    u_ij = scale_i * sum_h A^h_ij g^h_j  +  [i = j] residual_i
+
+where g^h_j is head h's value of token j through the output projection and the linear part
+of the norms up to that stage. `Stage` holds these pieces; nothing of size [n, n, d] is ever
+built. The stages, with the names METHODS give their norms:
+
+    z        the attention branch alone
+    res      with the residual:  sum_j u_ij + constant_i = p_i
+    res_ln   after norm1 of a post-norm block (elsewhere no norm follows: same as res)
+    enc      also through the linear part of norm2 of a post-norm block (elsewhere as res)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor
+
+from .blocks import BlockSpec, FeedForward, Norm, at, linear_weights
+
+if TYPE_CHECKING:
+    from .trace import LayerRecord
+
+StageName = Literal["z", "res", "res_ln", "enc"]
+STAGES: tuple[StageName, ...] = ("z", "res", "res_ln", "enc")
+
+# Source tokens whose [heads, d] vectors are held at once: 64 MB of float32.
+_CHUNK_ELEMENTS = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The pieces of u_ij at one stage. `total` is what all of it sums to, as computed by the
+    model itself (for `enc` the layer's output, of which the feed-forward is another part)."""
+
+    project: Tensor  # [H, d_head, d] heads' values to g
+    scale: Tensor  # [n, 1]
+    residual: Tensor | None  # [n, d]
+    constant: Tensor  # [n, d] biases: they belong to no source token
+    total: Tensor  # [n, d]
+
+
+class Block:
+    """One layer's record together with its weights, ready to be taken apart."""
+
+    def __init__(self, record: LayerRecord, spec: BlockSpec) -> None:
+        assert record.weights is not None
+        assert record.values is not None
+        assert record.attention_out is not None
+        assert record.output is not None
+        self.record, self.spec = record, spec
+        self.input: Tensor = record.input.detach()
+        self.weights: Tensor = record.weights.detach()
+        self.values: Tensor = record.values.detach()
+        self.attention_out: Tensor = record.attention_out.detach()
+        self.output: Tensor = record.output.detach()
+        if self.weights.dim() == 4:  # kept with a graph, so with its batch of one
+            self.weights, self.output = self.weights[0], self.output[0]
+
+    @property
+    def tokens(self) -> int:
+        return int(self.input.shape[0])
+
+    @property
+    def heads(self) -> int:
+        return int(self.weights.shape[0])
+
+    @cached_property
+    def causal(self) -> bool:
+        """No token takes anything from a later one (read off the weights, whatever the mask)."""
+        return self.tokens > 1 and not bool(self.weights.triu(1).any())
+
+    def _norm(self, path: str | None) -> Norm | None:
+        return None if path is None else Norm(at(self.record.module, path), self.spec.norm_offset)
+
+    @cached_property
+    def norm1(self) -> Norm | None:
+        return self._norm(self.spec.norm1)
+
+    @cached_property
+    def norm2(self) -> Norm | None:
+        return self._norm(self.spec.norm2)
+
+    @cached_property
+    def after1(self) -> Norm | None:
+        return self._norm(self.spec.after1)
+
+    @cached_property
+    def after2(self) -> Norm | None:
+        return self._norm(self.spec.after2)
+
+    @cached_property
+    def feed_forward(self) -> FeedForward:
+        return FeedForward(self.record.module, self.spec)
+
+    @cached_property
+    def _out(self) -> tuple[Tensor, Tensor]:
+        """Output projection by head [H, d_head, d], and its bias [d]."""
+        weight, bias = linear_weights(at(self.record.module, self.spec.out))
+        by_head = weight.T.reshape(self.heads, -1, weight.shape[0])
+        return by_head, weight.new_zeros(weight.shape[0]) if bias is None else bias
+
+    def branch(self, attention_out: Tensor) -> Tensor:
+        """What is added to the residual stream, given what attention put out."""
+        return attention_out if self.after1 is None else self.after1(attention_out)
+
+    @cached_property
+    def attended(self) -> Tensor:
+        """p: the residual stream after attention, before any norm. [n, d]"""
+        return self.input + self.branch(self.attention_out)
+
+    @cached_property
+    def block_output(self) -> Tensor:
+        """y of a post-norm block, p of the others: what attention and residual make. [n, d]"""
+        if self.spec.wiring == "post" and self.norm1 is not None:
+            return self.norm1(self.attended)
+        return self.attended
+
+    @cached_property
+    def before_norm2(self) -> Tensor:
+        """q of a post-norm block: y + ffn(y), what its second norm reads. [n, d]"""
+        assert self.record.ffn_out is not None
+        return self.block_output + self.record.ffn_out.detach()
+
+    def stage(self, name: StageName) -> Stage:
+        """The pieces of u_ij at a stage; see the module's first lines."""
+        project, bias = self._out
+        ones = torch.ones_like(self.input[:, :1])
+        if self.after1 is None:
+            stage = Stage(project, ones, None, bias.expand_as(self.input), self.attention_out)
+        else:
+            scale = 1 / self.after1.scale(self.attention_out)
+            constant = self.after1.linear(bias) * scale + self.after1.bias(self.input)
+            total = self.branch(self.attention_out)
+            stage = Stage(self.after1.linear(project), scale, None, constant, total)
+        if name == "z":
+            return stage
+        stage = Stage(stage.project, stage.scale, self.input, stage.constant, self.attended)
+        if name == "res" or self.spec.wiring != "post":
+            return stage
+        stage = _through(stage, self.norm1, self.attended, self.block_output)
+        if name == "res_ln":
+            return stage
+        return _through(stage, self.norm2, self.before_norm2, self.output)
+
+    def source_vectors(self, stage: Stage) -> Iterator[tuple[slice, Tensor]]:
+        """g^h_j for chunks of source tokens: yields (which tokens, [chunk, H, d])."""
+        heads, _, width = stage.project.shape
+        step = max(1, _CHUNK_ELEMENTS // (heads * width))
+        for start in range(0, self.tokens, step):
+            part = slice(start, min(start + step, self.tokens))
+            yield part, torch.matmul(self.values[:, part], stage.project).transpose(0, 1)
+
+    def own_vectors(self, stage: Stage) -> Tensor:
+        """u_ii for every i. [n, d]"""
+        own = self.weights.diagonal(dim1=-2, dim2=-1)  # [H, n]
+        heads = (self.values * own.unsqueeze(-1)).transpose(0, 1).flatten(1)
+        vectors = heads @ stage.project.flatten(0, 1) * stage.scale
+        return vectors if stage.residual is None else vectors + stage.residual
+
+    def sum_vectors(self, stage: Stage) -> Tensor:
+        """sum_j u_ij for every i. [n, d]"""
+        heads = torch.matmul(self.weights, self.values).transpose(0, 1).flatten(1)
+        vectors = heads @ stage.project.flatten(0, 1) * stage.scale
+        return vectors if stage.residual is None else vectors + stage.residual
+
+    def adds_up(self) -> float:
+        """The proof: largest relative distance between the parts' sum and the model's numbers.
+
+        Compared are what attention put out, what the feed-forward read, and the layer's
+        output, so that a wrong projection, norm or wiring shows even where the residual is
+        large. Below 1e-4 in float32 the decomposition is the model.
+        """
+        record, stage = self.record, self.stage("res_ln")
+        assert record.ffn_in is not None
+        assert record.ffn_out is not None
+        project, bias = self._out
+        heads = torch.matmul(self.weights, self.values).transpose(0, 1).flatten(1)
+        errors = [_distance(heads @ project.flatten(0, 1) + bias, self.attention_out)]
+        whole = self.sum_vectors(stage) + stage.constant  # y or p, from the parts alone
+        ffn_out = record.ffn_out.detach()
+        if self.spec.wiring == "post":
+            reads, output = whole, whole + ffn_out
+            output = output if self.norm2 is None else self.norm2(output)
+        else:
+            source = self.input if self.spec.wiring == "parallel" else whole
+            reads = source if self.norm2 is None else self.norm2(source)
+            output = whole + (ffn_out if self.after2 is None else self.after2(ffn_out))
+        errors.append(_distance(reads, record.ffn_in.detach()))
+        errors.append(_distance(output, self.output))
+        return max(errors)
+
+
+def _through(stage: Stage, norm: Norm | None, reads: Tensor, total: Tensor) -> Stage:
+    """A stage carried through the linear part of a norm that read `reads`."""
+    if norm is None:
+        return stage
+    scale = 1 / norm.scale(reads)
+    return Stage(
+        norm.linear(stage.project),
+        stage.scale * scale,
+        None if stage.residual is None else norm.linear(stage.residual) * scale,
+        norm.linear(stage.constant) * scale + norm.bias(stage.constant),
+        total,
+    )
+
+
+def _distance(made: Tensor, true: Tensor) -> float:
+    size = true.norm()
+    return float((made - true).norm() / size) if bool(size > 0) else float((made - true).norm())
+
+
+def vector_norms(block: Block, stage: Stage) -> Tensor:
+    """||u_ij|| for every pair, [n, n], from H x H Gram matrices of the source vectors.
+
+    ||sum_h a_h g_h||^2 = a^T G a: n^2 H^2 operations instead of n^2 H d.
+    """
+    squares = torch.empty_like(block.weights[0])
+    for part, vectors in block.source_vectors(stage):
+        gram = vectors @ vectors.transpose(-1, -2)  # [chunk, H, H]
+        attention = block.weights[:, :, part].permute(2, 1, 0)  # [chunk, n, H]
+        squares[:, part] = ((attention @ gram) * attention).sum(-1).T
+    norms = squares.clamp_(min=0).sqrt_() * stage.scale.abs()
+    norms.diagonal().copy_(block.own_vectors(stage).norm(dim=-1))
+    return norms
+
+
+def mixing_ratio(block: Block, stage: Stage) -> Tensor:
+    """r_i = ||sum_{j != i} u_ij|| / (that + ||u_ii||): how much of a token is not itself. [n]"""
+    own = block.own_vectors(stage)
+    context = (block.sum_vectors(stage) - own).norm(dim=-1)
+    total = context + own.norm(dim=-1)
+    return torch.where(total > 0, context / total, torch.zeros_like(total))

@@ -1,0 +1,179 @@
+"""How the parts of a transformer block are wired, said in data.
+
+A family is one `BlockSpec`: the places of its modules, by attribute path, and one of four
+wirings. `x` is the layer's input, `a` what its attention puts out, `p` their sum:
+
+    post       p = x + a(x);            y = norm1(p);   o = norm2(y + ffn(y))
+    pre        p = x + a(norm1(x));                     o = p + ffn(norm2(p))
+    parallel   p = x + a(norm1(x));                     o = p + ffn(norm2(x))
+    sandwich   p = x + after1(a(norm1(x)));             o = p + after2(ffn(norm2(p)))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import UnsupportedModelError
+
+Wiring = Literal["post", "pre", "parallel", "sandwich"]
+
+
+@dataclass(frozen=True)
+class BlockSpec:
+    """Where a family keeps the parts of its blocks. Paths are relative to one layer.
+
+    Attributes:
+        layers: path from the model without its head to the list of layers.
+        wiring: see the module's first lines.
+        out: the projection that takes the heads' joined output.
+        norm1, norm2: the norms, as named above. In a parallel block norm2 is the one the
+            feed-forward reads, which may be the same module as norm1.
+        after1, after2: the norms on the branches of a sandwich block.
+        up, down: first and second projection of the feed-forward.
+        gate: the gating projection of a gated feed-forward: down(act(gate(y)) * up(y)).
+        act: the activation.
+        gate_up: one projection that gives gate and up, in this order, joined.
+        norm_offset: added to the norms' weights (Gemma keeps gamma - 1).
+        causal: whether a token sees only what comes before it.
+    """
+
+    layers: str
+    wiring: Wiring
+    out: str
+    norm1: str | None
+    norm2: str | None
+    up: str | None
+    down: str
+    act: str | Callable[[Tensor], Tensor]
+    gate: str | None = None
+    gate_up: str | None = None
+    after1: str | None = None
+    after2: str | None = None
+    norm_offset: float = 0.0
+    causal: bool = False
+
+    def but(self, **changes: Any) -> BlockSpec:
+        """The same with some places changed: most families differ from another in little."""
+        return replace(self, **changes)
+
+
+def at(module: nn.Module, path: str) -> Any:
+    """The attribute at a dotted path; an error that names the step that is missing."""
+    here: Any = module
+    for step in path.split("."):
+        try:
+            here = here[int(step)] if step.isdigit() else getattr(here, step)
+        except (AttributeError, IndexError, TypeError) as error:
+            raise UnsupportedModelError(
+                f"{type(module).__name__} has no {path!r} (stopped at {step!r}): its block spec "
+                "does not fit this model. See mixwidget.register_family."
+            ) from error
+    return here
+
+
+def linear_weights(module: nn.Module) -> tuple[Tensor, Tensor | None]:
+    """(weight [out, in], bias [out] or None) of anything that acts as a linear map.
+
+    Wrapped projections (adapters, quantised weights) are asked: their columns are what
+    they do to the unit vectors.
+    """
+    bias: Tensor | None
+    if type(module) is nn.Linear:
+        weight, bias = module.weight, module.bias
+    elif type(module).__name__ == "Conv1D":  # transformers' GPT-2 keeps its weight transposed
+        weight, bias = module.weight.T, module.bias
+    else:
+        source = next(module.parameters())
+        width = getattr(module, "in_features", None) or source.shape[-1]
+        eye = torch.eye(int(width), dtype=_float_of(source), device=source.device)
+        bias = module(torch.zeros_like(eye[:1]))[0]
+        weight = (module(eye) - bias).T
+    return _wide(weight), None if bias is None else _wide(bias)
+
+
+def _float_of(tensor: Tensor) -> torch.dtype:
+    return tensor.dtype if tensor.is_floating_point() else torch.float32
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    """Half precision becomes float32: differences of near-equal vectors are our trade."""
+    tensor = tensor.detach()
+    return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
+
+
+class Norm:
+    """LayerNorm or RMSNorm as a linear map, divided by a scale of its input, plus a bias."""
+
+    def __init__(self, module: nn.Module, offset: float = 0.0) -> None:
+        weight = getattr(module, "weight", None)
+        bias = getattr(module, "bias", None)
+        # T5 calls its norm without centring a LayerNorm: it is the bias that tells.
+        self.centred = isinstance(module, nn.LayerNorm) or bias is not None
+        self.gamma: Tensor | None = None if weight is None else _wide(weight) + offset
+        self.beta: Tensor | None = None if bias is None else _wide(bias)
+        for name in ("eps", "variance_epsilon", "epsilon"):
+            if (eps := getattr(module, name, None)) is not None:
+                self.eps = float(eps)
+                break
+        else:
+            raise UnsupportedModelError(
+                f"{type(module).__name__} does not say its epsilon, so it cannot be taken apart."
+            )
+
+    def linear(self, vectors: Tensor) -> Tensor:
+        """The linear part: centre (LayerNorm only), times gamma."""
+        if self.centred:
+            vectors = vectors - vectors.mean(-1, keepdim=True)
+        return vectors if self.gamma is None else vectors * self.gamma
+
+    def scale(self, vectors: Tensor) -> Tensor:
+        """What the linear part is divided by, [..., 1]."""
+        if self.centred:
+            power = vectors.var(-1, correction=0, keepdim=True)
+        else:
+            power = vectors.square().mean(-1, keepdim=True)
+        return (power + self.eps).sqrt()
+
+    def bias(self, like: Tensor) -> Tensor:
+        return torch.zeros_like(like[..., :1, :]) if self.beta is None else self.beta
+
+    def __call__(self, vectors: Tensor) -> Tensor:
+        normed = self.linear(vectors) / self.scale(vectors)
+        return normed if self.beta is None else normed + self.beta
+
+
+class FeedForward:
+    """The feed-forward of one layer, cut open between its two projections."""
+
+    def __init__(self, layer: nn.Module, spec: BlockSpec) -> None:
+        self.act: Callable[[Tensor], Tensor] = (
+            at(layer, spec.act) if isinstance(spec.act, str) else spec.act
+        )
+        if spec.gate_up is not None:
+            weight, bias = linear_weights(at(layer, spec.gate_up))
+            halves = weight.chunk(2)
+            biases = (None, None) if bias is None else bias.chunk(2)
+            self.first = list(zip(halves, biases, strict=True))
+        else:
+            names = [spec.up] if spec.gate is None else [spec.gate, spec.up]
+            self.first = [linear_weights(at(layer, name)) for name in names if name is not None]
+        self.down, self.down_bias = linear_weights(at(layer, spec.down))
+
+    @property
+    def gated(self) -> bool:
+        return len(self.first) == 2
+
+    def finish(self, preacts: list[Tensor]) -> Tensor:
+        """From the first projections' results (gate first, if there is one) to the output."""
+        hidden = self.act(preacts[0])
+        if self.gated:
+            hidden = hidden * preacts[1]
+        return nn.functional.linear(hidden, self.down, self.down_bias)
+
+    def __call__(self, vectors: Tensor) -> Tensor:
+        return self.finish([nn.functional.linear(vectors, w, b) for w, b in self.first])

@@ -1,0 +1,152 @@
+"""From text to the model's inputs and to tokens that know where they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import InputError, TextTooLongError
+from ..tokens import Token
+from .source import Source
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """One text, ready for the model: inputs with a batch of one, and its tokens."""
+
+    text: str
+    text_pair: str | None
+    tokens: list[Token]
+    inputs: dict[str, Tensor]
+
+    @property
+    def ids(self) -> Tensor:
+        return self.inputs["input_ids"][0]
+
+    def ordinary(self) -> list[int]:
+        """Indices of the tokens that are part of the text."""
+        return [token.index for token in self.tokens if not token.special]
+
+
+def encode(
+    source: Source, text: str, text_pair: str | None = None, truncate: bool = False
+) -> Encoding:
+    """Tokenize. Empty text, wrong types and too long text raise an `InputError`."""
+    _check_text(text, "text")
+    if text_pair is not None:
+        _check_text(text_pair, "text_pair")
+    tokenizer, limit = source.tokenizer, source.limit
+    if not callable(tokenizer):
+        raise InputError(f"tokenizer is {type(tokenizer).__name__}, not a transformers tokenizer.")
+    fast = bool(getattr(tokenizer, "is_fast", False))
+    options: dict[str, Any] = {"truncation": False, "verbose": False}
+    if truncate and limit is not None:
+        options |= {"truncation": True, "max_length": limit}
+    try:
+        batch = tokenizer(
+            text,
+            text_pair,
+            return_special_tokens_mask=True,
+            return_offsets_mapping=fast,
+            **options,
+        )
+    except UnicodeEncodeError as error:
+        raise InputError(
+            "The text holds a lone surrogate (half of a character), which no tokenizer can "
+            f"read: position {error.start}. Remove it."
+        ) from error
+    ids = list(batch["input_ids"])
+    if not ids:
+        raise InputError("The tokenizer found no token in the text; give it some words.")
+    if limit is not None and len(ids) > limit:
+        raise TextTooLongError(len(ids), limit)
+    tokens = _tokens(tokenizer, batch, ids, fast)
+    if all(token.special for token in tokens):
+        raise InputError("The text holds no token but special ones; give it some words.")
+    names = [
+        name
+        for name in getattr(tokenizer, "model_input_names", ["input_ids", "attention_mask"])
+        if name in batch
+    ]
+    inputs = {name: torch.tensor([batch[name]], device=source.device) for name in names}
+    inputs.setdefault("input_ids", torch.tensor([ids], device=source.device))
+    inputs.setdefault("attention_mask", torch.ones_like(inputs["input_ids"]))
+    return Encoding(text, text_pair, tokens, inputs)
+
+
+def _check_text(text: Any, name: str) -> None:
+    if not isinstance(text, str):
+        raise InputError(f"{name} must be a string, not {type(text).__name__}.")
+    if not text.strip():
+        raise InputError(f"{name} is empty; give it at least one word.")
+
+
+def _tokens(tokenizer: Any, batch: Any, ids: list[int], fast: bool) -> list[Token]:
+    pieces = [str(piece) for piece in tokenizer.convert_ids_to_tokens(ids)]
+    specials = _specials(tokenizer, batch, ids)
+    words = batch.word_ids(0) if fast else [None] * len(ids)
+    segments = batch.sequence_ids(0) if fast else list(batch.get("token_type_ids", [0] * len(ids)))
+    offsets = batch["offset_mapping"] if fast else [None] * len(ids)
+    tokens: list[Token] = []
+    number, before = -1, None
+    segment = 0
+    for i, piece in enumerate(pieces):
+        if segments[i] is not None:
+            segment = int(segments[i])
+        word: int | None = None
+        if not specials[i]:
+            # Words are numbered through both segments; a tokenizer that cannot say which
+            # word a piece belongs to marks the beginning or the continuation in the piece.
+            key = (segment, words[i]) if fast and words[i] is not None else None
+            if key is None:
+                number += 0 if tokens and _continues(piece, pieces[i - 1], tokens[-1]) else 1
+            elif key != before:
+                number += 1
+            before, word = key, number
+        start, end = offsets[i] if offsets[i] is not None and not specials[i] else (None, None)
+        tokens.append(
+            Token(
+                piece,
+                id=int(ids[i]),
+                index=i,
+                special=specials[i],
+                word=word,
+                segment=segment,
+                start=start,
+                end=end,
+                text=_readable(piece, specials[i]),
+            )
+        )
+    return tokens
+
+
+def _specials(tokenizer: Any, batch: Any, ids: list[int]) -> list[bool]:
+    """Tokens the tokenizer added. [MASK] and [UNK] stand for words: they are not special."""
+    frame = {
+        getattr(tokenizer, f"{name}_token_id", None) for name in ("cls", "sep", "bos", "eos", "pad")
+    } - {None, getattr(tokenizer, "unk_token_id", None), getattr(tokenizer, "mask_token_id", None)}
+    mask = batch.get("special_tokens_mask", [0] * len(ids))
+    return [bool(flag) or token in frame for flag, token in zip(mask, ids, strict=True)]
+
+
+_STARTS = ("Ġ", "▁", " ")  # byte-level BPE and SentencePiece mark the beginning of a word
+
+
+def _continues(piece: str, before: str, last: Token) -> bool:
+    if last.special:
+        return False
+    if piece.startswith("##"):
+        return True
+    marked = any(text.startswith(_STARTS) for text in (piece, before))
+    return marked and not piece.startswith(_STARTS)
+
+
+def _readable(piece: str, special: bool) -> str:
+    if special:
+        return piece
+    for mark in ("##", "Ġ", "▁"):
+        piece = piece.removeprefix(mark)
+    return piece.removesuffix("</w>") or " "

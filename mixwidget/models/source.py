@@ -1,0 +1,156 @@
+"""From what the user gives (a model, a name, a folder, a pipeline) to model and tokenizer."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from ..errors import ModelInputError, TokenizerNotFoundError, UnsupportedModelError
+from .blocks import BlockSpec
+from .families import spec_for
+
+Task = Literal["classification", "masked_lm", "causal_lm", "question_answering", "base"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model that can be explained, with its tokenizer and what it was trained to do."""
+
+    model: Any
+    tokenizer: Any
+    name: str
+    task: Task
+
+    @cached_property
+    def spec(self) -> BlockSpec:
+        return spec_for(self.model.config)
+
+    @property
+    def device(self) -> torch.device:
+        """Where inputs go: the device of the embeddings (the rest may be elsewhere)."""
+        return self.model.get_input_embeddings().weight.device  # type: ignore[no-any-return]
+
+    @property
+    def labels(self) -> list[str]:
+        """Class names of a classifier, in order of their index; empty for other tasks."""
+        if self.task != "classification":
+            return []
+        config = self.model.config
+        names = getattr(config, "id2label", None) or {}
+        return [str(names.get(i, f"LABEL_{i}")) for i in range(config.num_labels)]
+
+    @property
+    def limit(self) -> int | None:
+        """The most tokens the model can take, None if nothing says."""
+        limits = []
+        config = self.model.config
+        positions = getattr(config, "max_position_embeddings", None) or getattr(
+            config, "n_positions", None
+        )
+        if isinstance(positions, int) and positions > 0:
+            # RoBERTa-like models begin to count positions after the padding index.
+            embeddings = getattr(self.model, "base_model", self.model)
+            table = getattr(getattr(embeddings, "embeddings", None), "position_embeddings", None)
+            offset = getattr(table, "padding_idx", None)
+            limits.append(positions if offset is None else positions - offset - 1)
+        longest = getattr(self.tokenizer, "model_max_length", None)
+        if isinstance(longest, int) and 0 < longest < 10**9:
+            limits.append(longest)
+        return min(limits) if limits else None
+
+
+def open_source(model: Any, tokenizer: Any = None) -> Source:
+    """Find model, tokenizer and task. Raises a typed error that says what to pass instead."""
+    if isinstance(model, Source):
+        return model
+    name = ""
+    if model is None:
+        raise ModelInputError(
+            "model is None: pass a transformers model, the name or folder of one, or a pipeline."
+        )
+    if isinstance(model, str | os.PathLike):
+        name = os.fspath(model)
+        model = _load(name)
+    elif not isinstance(model, nn.Module) and hasattr(model, "model"):  # a pipeline
+        tokenizer = tokenizer or getattr(model, "tokenizer", None)
+        model = model.model
+    model = getattr(model, "_orig_mod", model)  # torch.compile wraps; the inside is the model
+    if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
+        model = model.get_base_model()
+    if not isinstance(model, nn.Module) or not hasattr(model, "config"):
+        raise ModelInputError(
+            f"{type(model).__name__} is not a transformers model. Pass a PreTrainedModel, the "
+            "name or folder of one, or a pipeline."
+        )
+    spec_for(model.config)  # an unknown architecture is refused before anything is computed
+    name = name or getattr(model, "name_or_path", "") or type(model).__name__
+    return Source(model, tokenizer or _find_tokenizer(model), name, _task(model))
+
+
+def _load(name: str) -> Any:
+    import transformers
+
+    try:
+        config = transformers.AutoConfig.from_pretrained(name)
+        wanted = (getattr(config, "architectures", None) or [None])[0]
+        cls = getattr(transformers, wanted or "", None) or transformers.AutoModel
+        model = cls.from_pretrained(name, config=config, dtype=torch.float32)
+    except (OSError, ValueError, KeyError) as error:
+        kind = "folder" if Path(name).exists() else "model"
+        raise ModelInputError(
+            f"Could not load the {kind} {name!r}: {_first_line(error)} "
+            "Check the name, or pass a loaded model and its tokenizer."
+        ) from error
+    return model.eval()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _find_tokenizer(model: Any) -> Any:
+    import transformers
+
+    name = getattr(model, "name_or_path", "") or getattr(model.config, "_name_or_path", "")
+    if not name:
+        raise TokenizerNotFoundError(
+            "The model does not say where it came from, so its tokenizer cannot be found. "
+            "Pass it: tokenizer=..."
+        )
+    try:
+        return transformers.AutoTokenizer.from_pretrained(name)
+    except Exception as error:  # transformers raises many kinds here, all meaning the same
+        raise TokenizerNotFoundError(
+            f"No tokenizer was found at {name!r} ({_first_line(error)}). Pass it: tokenizer=..."
+        ) from error
+
+
+_TASKS: list[tuple[str, Task]] = [
+    ("ForSequenceClassification", "classification"),
+    ("ForMaskedLM", "masked_lm"),
+    ("ForPreTraining", "masked_lm"),
+    ("LMHeadModel", "causal_lm"),
+    ("ForCausalLM", "causal_lm"),
+    ("ForQuestionAnswering", "question_answering"),
+]
+
+
+def _task(model: nn.Module) -> Task:
+    for cls in type(model).__mro__:  # a user's subclass is still what it derives from
+        for ending, task in _TASKS:
+            if cls.__name__.endswith(ending):
+                return task
+    name = type(model).__name__
+    if "For" in name:
+        raise UnsupportedModelError(
+            f"{name} has a head that cannot be explained yet. Supported: sequence "
+            "classification, masked and causal language modelling, question answering, and "
+            "base models. For maps alone pass model.base_model."
+        )
+    return "base"

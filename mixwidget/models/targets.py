@@ -1,0 +1,190 @@
+"""What is explained (target) and which token's row answers (focus), from what the user said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import InputError, UnsupportedMethodError
+from ..tokens import Target
+from .encode import Encoding
+from .source import Source
+
+
+def default_focus(source: Source, encoding: Encoding) -> int:
+    """[CLS] for classifiers, the mask for masked LMs, the last token for causal models."""
+    if source.task == "masked_lm" and (masks := _masks(source, encoding)):
+        return masks[0]
+    return len(encoding.tokens) - 1 if source.spec.causal else 0
+
+
+def check_focus(focus: Any, source: Source, encoding: Encoding) -> int:
+    """A token index, counted from the end if negative; None means the default."""
+    if focus is None:
+        return default_focus(source, encoding)
+    n = len(encoding.tokens)
+    if isinstance(focus, bool) or not hasattr(focus, "__index__"):
+        raise InputError(f"focus must be a token index, not {type(focus).__name__}.")
+    index = focus.__index__()
+    if not -n <= index < n:
+        raise InputError(f"focus is {index}, but the text has tokens 0 to {n - 1}.")
+    return index % n
+
+
+def _masks(source: Source, encoding: Encoding) -> list[int]:
+    mask = getattr(source.tokenizer, "mask_token_id", None)
+    return [] if mask is None else [t.index for t in encoding.tokens if t.id == mask]
+
+
+def objective(output: Any, target: Target) -> Tensor:
+    """The number that a target stands for, from a model's output: [batch], a logit or a sum
+    or difference of logits. Differentiable."""
+    if target.kind == "span":
+        start, end = target.index  # type: ignore[misc]
+        return output.start_logits[:, start] + output.end_logits[:, end]  # type: ignore[no-any-return]
+    logits = _rows(output, target)
+    if target.kind == "contrast":
+        first, second = target.index  # type: ignore[misc]
+        return logits[:, first] - logits[:, second]
+    return logits[:, target.index]
+
+
+def probability(output: Any, target: Target) -> Tensor:
+    """The probability of a target, [batch]; for a contrast the probability of the first of
+    the two given that it is one of them, for a span the product of start and end."""
+    if target.kind == "span":
+        start, end = target.index  # type: ignore[misc]
+        first = output.start_logits.float().softmax(-1)[:, start]
+        return first * output.end_logits.float().softmax(-1)[:, end]  # type: ignore[no-any-return]
+    if target.kind == "contrast":
+        return torch.sigmoid(objective(output, target))
+    return _rows(output, target).softmax(-1)[:, target.index]
+
+
+def _rows(output: Any, target: Target) -> Tensor:
+    logits: Tensor = output.logits if hasattr(output, "logits") else output.prediction_logits
+    return logits if target.position is None else logits[:, target.position]
+
+
+def resolve_target(
+    target: Any, source: Source, encoding: Encoding, output: Any, focus: int
+) -> Target:
+    """What the user asked for, checked against what the model put out for this text.
+
+    Language models predict at every token: a causal one is asked at the focus (what comes
+    after it), a masked one at the focus if that is a mask, else at the first mask.
+    """
+    if isinstance(target, Target):
+        target = target.index
+    if source.task == "base":
+        if target is not None:
+            raise InputError("This model has no head, so there is no prediction to target.")
+        return Target("none", None, "no prediction (the model has no head)")
+    if source.task == "question_answering":
+        return _span(target, encoding, output)
+    return _single_or_contrast(target, source, output, _position(source, encoding, focus))
+
+
+def need_target(target: Target, method: str) -> None:
+    """Refuse a method that explains a prediction on a model that makes none."""
+    if target.kind == "none":
+        raise UnsupportedMethodError(
+            f"{method} explains a prediction, but this model has no head. Load it with one, "
+            "for example AutoModelForSequenceClassification or AutoModelForCausalLM."
+        )
+
+
+def _single_or_contrast(target: Any, source: Source, output: Any, position: int | None) -> Target:
+    probe = Target("class", 0, "", position)
+    logits = _rows(output, probe)[0].detach().float()
+    if isinstance(target, tuple | list):
+        if len(target) != 2:
+            raise InputError("A contrast takes two targets: target=(for, against).")
+        first, second = (_index(part, source, len(logits)) for part in target)
+        label = f"{_name(first, source)} rather than {_name(second, source)}"
+        logit = float(logits[first] - logits[second])
+        return Target("contrast", (first, second), label, position, logit)
+    index = int(logits.argmax()) if target is None else _index(target, source, len(logits))
+    kind = "class" if source.task == "classification" else "token"
+    share = float(logits.softmax(-1)[index])
+    return Target(kind, index, _name(index, source), position, float(logits[index]), share)
+
+
+def _position(source: Source, encoding: Encoding, focus: int) -> int | None:
+    """The row of the logits that the prediction is read from."""
+    if source.task == "classification":
+        return None
+    masks = _masks(source, encoding) if source.task == "masked_lm" else []
+    return focus if not masks or focus in masks else masks[0]
+
+
+def _index(target: Any, source: Source, count: int) -> int:
+    what = "class" if source.task == "classification" else "token id"
+    if isinstance(target, str):
+        return _named(target, source)
+    if isinstance(target, bool) or not hasattr(target, "__index__"):
+        raise InputError(
+            f"target must be a {what} or its name, not {type(target).__name__}. "
+            "Two of them make a contrast."
+        )
+    index: int = target.__index__()
+    if not 0 <= index < count:
+        raise InputError(f"target is {index}, but there are only {what}s 0 to {count - 1}.")
+    return index
+
+
+def _named(target: str, source: Source) -> int:
+    if source.task == "classification":
+        labels = source.labels
+        matches = [i for i, label in enumerate(labels) if label == target] or [
+            i for i, label in enumerate(labels) if label.lower() == target.lower()
+        ]
+        if len(matches) != 1:
+            raise InputError(f"target {target!r} is not one of the classes {', '.join(labels)}.")
+        return matches[0]
+    tokenizer = source.tokenizer
+    known = tokenizer.convert_tokens_to_ids(target)
+    if known is not None and known != tokenizer.unk_token_id:
+        return int(known)
+    for spelling in (f" {target}", target):  # word-initial pieces carry the space before them
+        ids = tokenizer(spelling, add_special_tokens=False)["input_ids"]
+        if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
+            return int(ids[0])
+    raise InputError(
+        f"target {target!r} is not a single token of this model's vocabulary. Give one token, "
+        "or its id."
+    )
+
+
+def _name(index: int, source: Source) -> str:
+    if source.task == "classification":
+        return source.labels[index]
+    return str(source.tokenizer.convert_ids_to_tokens(index))
+
+
+def _span(target: Any, encoding: Encoding, output: Any) -> Target:
+    starts, ends = output.start_logits[0].detach().float(), output.end_logits[0].detach().float()
+    n = len(starts)
+    if target is None:
+        # The best span whose end is not before its start, within the context.
+        joint = (starts[:, None] + ends[None, :]).triu()
+        inside = torch.tensor([t.segment == 1 or encoding.text_pair is None for t in encoding.tokens])
+        allowed = torch.ones(n, n, dtype=torch.bool).triu() & inside[:, None] & inside[None, :]
+        best = int(joint.cpu().masked_fill(~allowed, float("-inf")).argmax())
+        target = divmod(best, n)
+    if not (isinstance(target, tuple | list) and len(target) == 2):
+        raise InputError("target of a question answering model is a pair: target=(start, end).")
+    start, end = (_index_in(part, n) for part in target)
+    if start > end:
+        raise InputError(f"The answer's start {start} is after its end {end}.")
+    label = " ".join(token.text for token in encoding.tokens[start : end + 1])
+    share = float(starts.softmax(-1)[start] * ends.softmax(-1)[end])
+    return Target("span", (start, end), label, None, float(starts[start] + ends[end]), share)
+
+
+def _index_in(part: Any, n: int) -> int:
+    if isinstance(part, bool) or not hasattr(part, "__index__") or not 0 <= part.__index__() < n:
+        raise InputError(f"{part!r} is not a token of the text: tokens are 0 to {n - 1}.")
+    return int(part.__index__())
