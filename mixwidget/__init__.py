@@ -28,7 +28,7 @@ _PUBLIC = {
     "stream": ".engine",
 }
 
-__all__ = [  # noqa: PLE0604 - one list of public names, above
+__all__ = [
     *_PUBLIC,
     "demo",
     "methods",

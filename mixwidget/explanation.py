@@ -96,9 +96,7 @@ class Explanation:
 
     def rollout(self, layer: int = -1) -> Array:
         """Maps combined up to and including a layer: [n, n], rows sum to 1."""
-        return np.asarray(
-            normalise_rows(self._combined[self._layer(layer)]), dtype=np.float32
-        )
+        return np.asarray(normalise_rows(self._combined[self._layer(layer)]), dtype=np.float32)
 
     def aggregate(self, how: str = "rollout", layer: int = -1) -> Array:
         """One map [n, n] up to a layer: how = "rollout", "sum" or "layer" (that one alone)."""

@@ -13,7 +13,7 @@ class Token(str):
 
     Attributes:
         id: vocabulary id.
-        index: position in the model's input.
+        position: index in the model's input (`str.index` is taken).
         special: added by the tokenizer ([CLS], [SEP], <s>, ...), not part of the text.
         word: running number of the word it belongs to, None for special tokens.
         segment: 0 for the text, 1 for the text pair.
@@ -22,7 +22,7 @@ class Token(str):
     """
 
     id: int
-    index: int
+    position: int
     special: bool
     word: int | None
     segment: int
@@ -30,7 +30,7 @@ class Token(str):
     end: int | None
     text: str
 
-    __slots__ = ("end", "id", "index", "segment", "special", "start", "text", "word")
+    __slots__ = ("end", "id", "position", "segment", "special", "start", "text", "word")
 
     def __new__(cls, piece: str, **known: Any) -> Token:
         token = super().__new__(cls, piece)

@@ -12,7 +12,6 @@ from ..aggregate import Combine
 from ..errors import InputError, UnknownMethodError
 
 if TYPE_CHECKING:
-    from ..engine import Run
     from ..explanation import Part
 
 Family = Literal[

@@ -82,11 +82,12 @@ def linear_weights(module: nn.Module) -> tuple[Tensor, Tensor | None]:
     Wrapped projections (adapters, quantised weights) are asked: their columns are what
     they do to the unit vectors.
     """
+    weight: Tensor
     bias: Tensor | None
     if type(module) is nn.Linear:
         weight, bias = module.weight, module.bias
     elif type(module).__name__ == "Conv1D":  # transformers' GPT-2 keeps its weight transposed
-        weight, bias = module.weight.T, module.bias
+        weight, bias = at(module, "weight").T, at(module, "bias")
     else:
         source = next(module.parameters())
         width = getattr(module, "in_features", None) or source.shape[-1]

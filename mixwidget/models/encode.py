@@ -28,7 +28,7 @@ class Encoding:
 
     def ordinary(self) -> list[int]:
         """Indices of the tokens that are part of the text."""
-        return [token.index for token in self.tokens if not token.special]
+        return [token.position for token in self.tokens if not token.special]
 
 
 def encode(
@@ -89,7 +89,9 @@ def _tokens(tokenizer: Any, batch: Any, ids: list[int], fast: bool) -> list[Toke
     specials = _specials(tokenizer, batch, ids)
     words = batch.word_ids(0) if fast else [None] * len(ids)
     segments = batch.sequence_ids(0) if fast else list(batch.get("token_type_ids", [0] * len(ids)))
-    offsets = batch["offset_mapping"] if fast else [None] * len(ids)
+    offsets: list[tuple[int, int] | None] = (
+        list(batch["offset_mapping"]) if fast else [None] * len(ids)
+    )
     tokens: list[Token] = []
     number, before = -1, None
     segment = 0
@@ -106,12 +108,13 @@ def _tokens(tokenizer: Any, batch: Any, ids: list[int], fast: bool) -> list[Toke
             elif key != before:
                 number += 1
             before, word = key, number
-        start, end = offsets[i] if offsets[i] is not None and not specials[i] else (None, None)
+        span = None if specials[i] else offsets[i]
+        start, end = (None, None) if span is None else span
         tokens.append(
             Token(
                 piece,
                 id=int(ids[i]),
-                index=i,
+                position=i,
                 special=specials[i],
                 word=word,
                 segment=segment,

@@ -34,7 +34,7 @@ class Source:
     @property
     def device(self) -> torch.device:
         """Where inputs go: the device of the embeddings (the rest may be elsewhere)."""
-        return self.model.get_input_embeddings().weight.device  # type: ignore[no-any-return]
+        return self.model.get_input_embeddings().weight.device
 
     @property
     def labels(self) -> list[str]:

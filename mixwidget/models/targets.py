@@ -35,7 +35,7 @@ def check_focus(focus: Any, source: Source, encoding: Encoding) -> int:
 
 def _masks(source: Source, encoding: Encoding) -> list[int]:
     mask = getattr(source.tokenizer, "mask_token_id", None)
-    return [] if mask is None else [t.index for t in encoding.tokens if t.id == mask]
+    return [] if mask is None else [t.position for t in encoding.tokens if t.id == mask]
 
 
 def objective(output: Any, target: Target) -> Tensor:
@@ -43,7 +43,7 @@ def objective(output: Any, target: Target) -> Tensor:
     or difference of logits. Differentiable."""
     if target.kind == "span":
         start, end = target.index  # type: ignore[misc]
-        return output.start_logits[:, start] + output.end_logits[:, end]  # type: ignore[no-any-return]
+        return output.start_logits[:, start] + output.end_logits[:, end]
     logits = _rows(output, target)
     if target.kind == "contrast":
         first, second = target.index  # type: ignore[misc]
@@ -57,7 +57,7 @@ def probability(output: Any, target: Target) -> Tensor:
     if target.kind == "span":
         start, end = target.index  # type: ignore[misc]
         first = output.start_logits.float().softmax(-1)[:, start]
-        return first * output.end_logits.float().softmax(-1)[:, end]  # type: ignore[no-any-return]
+        return first * output.end_logits.float().softmax(-1)[:, end]
     if target.kind == "contrast":
         return torch.sigmoid(objective(output, target))
     return _rows(output, target).softmax(-1)[:, target.index]
@@ -170,7 +170,9 @@ def _span(target: Any, encoding: Encoding, output: Any) -> Target:
     if target is None:
         # The best span whose end is not before its start, within the context.
         joint = (starts[:, None] + ends[None, :]).triu()
-        inside = torch.tensor([t.segment == 1 or encoding.text_pair is None for t in encoding.tokens])
+        inside = torch.tensor(
+            [t.segment == 1 or encoding.text_pair is None for t in encoding.tokens]
+        )
         allowed = torch.ones(n, n, dtype=torch.bool).triu() & inside[:, None] & inside[None, :]
         best = int(joint.cpu().masked_fill(~allowed, float("-inf")).argmax())
         target = divmod(best, n)
