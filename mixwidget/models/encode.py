@@ -45,19 +45,9 @@ def encode(
     options: dict[str, Any] = {"truncation": False, "verbose": False}
     if truncate and limit is not None:
         options |= {"truncation": True, "max_length": limit}
-    try:
-        batch = tokenizer(
-            text,
-            text_pair,
-            return_special_tokens_mask=True,
-            return_offsets_mapping=fast,
-            **options,
-        )
-    except UnicodeEncodeError as error:
-        raise InputError(
-            "The text holds a lone surrogate (half of a character), which no tokenizer can "
-            f"read: position {error.start}. Remove it."
-        ) from error
+    batch = tokenizer(
+        text, text_pair, return_special_tokens_mask=True, return_offsets_mapping=fast, **options
+    )
     ids = list(batch["input_ids"])
     if not ids:
         raise InputError("The tokenizer found no token in the text; give it some words.")
@@ -82,6 +72,13 @@ def _check_text(text: Any, name: str) -> None:
         raise InputError(f"{name} must be a string, not {type(text).__name__}.")
     if not text.strip():
         raise InputError(f"{name} is empty; give it at least one word.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{name} holds a lone surrogate (half of a character) at position {error.start}, "
+            "which no tokenizer can read. Remove it."
+        ) from error
 
 
 def _tokens(tokenizer: Any, batch: Any, ids: list[int], fast: bool) -> list[Token]:

@@ -1,0 +1,134 @@
+"""The recorded pass and the block algebra: the parts add up, for every family."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from mixwidget.engine import prepare
+from mixwidget.errors import UnsupportedModelError
+from mixwidget.models import BlockSpec, record, register_family, spec_for, vector_norms
+from mixwidget.models.families import _FAMILIES, families
+from mixwidget.models.tap import tapped_attention
+from tests import tiny
+
+TEXT = "the plot is thin but the acting is never boring ."
+
+
+@pytest.mark.parametrize("family", tiny.CONFIGS)
+def test_parts_add_up(family):
+    case = prepare(tiny.model(family, ""), TEXT, tokenizer=tiny.tokenizer())
+    for layer in range(len(case.trace())):
+        assert case.trace().adds_up(layer) < 1e-4
+
+
+@pytest.mark.parametrize("family", tiny.CONFIGS)
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+def test_recording_changes_no_number(family, implementation):
+    model = tiny.model(family, "")
+    model.set_attn_implementation(implementation)
+    case = prepare(model, TEXT, tokenizer=tiny.tokenizer())
+    with torch.no_grad():
+        alone = model(**case.encoding.inputs).last_hidden_state
+    recorded = case.trace().output.last_hidden_state
+    assert torch.allclose(alone, recorded, atol=1e-5)
+    assert model.config._attn_implementation == implementation
+
+
+@pytest.mark.parametrize("family", tiny.CONFIGS)
+def test_record_holds_what_the_layer_did(family):
+    model = tiny.model(family, "").double()
+    case = prepare(model, TEXT, tokenizer=tiny.tokenizer())
+    trace = case.trace()
+    n, heads = len(case.encoding.tokens), 4
+    for number, layer in enumerate(trace.layers):
+        assert layer.input.shape == layer.output.shape == (n, 32)
+        assert layer.weights.shape == (heads, n, n)
+        assert layer.values.shape == (heads, n, 8)
+        assert torch.allclose(layer.weights.sum(-1), torch.ones(heads, n).double())
+        if number:
+            assert torch.equal(layer.input, trace.layers[number - 1].output)
+    causal = spec_for(model.config).causal
+    assert trace.block(0).causal == causal
+    assert bool(trace.weights(0).triu(1).any()) != causal
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
+@pytest.mark.parametrize("stage", ["z", "res", "res_ln", "enc"])
+def test_vector_norms_equal_materialised_vectors(family, stage):
+    """||u_ij|| by Gram matrices against the vectors themselves, in float64."""
+    case = prepare(tiny.model(family, "").double(), TEXT, tokenizer=tiny.tokenizer())
+    block = case.trace().block(1)
+    pieces = block.stage(stage)
+    vectors = torch.einsum("hij,hjd,hdk->ijk", block.weights, block.values, pieces.project)
+    vectors = vectors * pieces.scale[:, None]
+    if pieces.residual is not None:
+        n = len(vectors)
+        vectors[range(n), range(n)] += pieces.residual
+    assert torch.allclose(vector_norms(block, pieces), vectors.norm(dim=-1))
+    assert torch.allclose(block.sum_vectors(pieces), vectors.sum(1))
+    if stage != "enc":
+        assert torch.allclose(vectors.sum(1) + pieces.constant, pieces.total)
+
+
+def test_a_wrong_spec_does_not_add_up():
+    """The check can fail: norms swapped, wrong wiring, wrong projection."""
+    model = tiny.model("bert", "")
+    inputs = dict(tiny.tokenizer()(TEXT, return_tensors="pt"))
+    right = spec_for(model.config)
+    wrongs = [
+        right.but(norm1=right.norm2, norm2=right.norm1),
+        right.but(out="attention.self.query"),
+        right.but(wiring="pre"),
+    ]
+    for wrong in wrongs:
+        assert record(model, inputs, wrong).adds_up(1) > 1e-2
+
+
+def test_wrong_spec_warns_and_names_the_layer():
+    model = tiny.model("bert", "")
+    right = spec_for(model.config)
+    register_family("bert", right.but(norm1=right.norm2, norm2=right.norm1), replace=True)
+    try:
+        case = prepare(model, TEXT, tokenizer=tiny.tokenizer())
+        with pytest.warns(UserWarning, match="Layer 2"):
+            case.adds_up(2)
+    finally:
+        _FAMILIES["bert"] = right
+
+
+def test_a_spec_that_does_not_fit_says_where():
+    model = tiny.model("bert", "")
+    inputs = dict(tiny.tokenizer()(TEXT, return_tensors="pt"))
+    with pytest.raises(UnsupportedModelError, match=r"attention\.outptu"):
+        record(model, inputs, spec_for(model.config).but(out="attention.outptu.dense"))
+
+
+def test_families_can_be_added_but_not_twice():
+    with pytest.raises(ValueError, match="already known"):
+        register_family("bert", spec_for(tiny.model("bert", "").config))
+    spec = BlockSpec("layers", "pre", "out", "n1", "n2", "up", "down", "act")
+    register_family("quite_new", spec)
+    assert "quite_new" in families()
+    del _FAMILIES["quite_new"]
+
+
+@pytest.mark.parametrize("kind", ["none", "bool", "float"])
+def test_tap_reads_every_kind_of_mask(kind):
+    """Another thread's pass may bring the mask of another attention implementation."""
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(1, 4, 6, 8) for _ in range(3))
+    allowed = torch.ones(6, 6, dtype=torch.bool).tril()
+    mask = {
+        "none": None,
+        "bool": allowed[None, None],
+        "float": torch.zeros(6, 6).masked_fill(~allowed, torch.finfo(torch.float32).min)[
+            None, None
+        ],
+    }[kind]
+    module = torch.nn.Module()
+    module.is_causal = True
+    out, weights = tapped_attention(module, query, key, value, mask)
+    expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+    assert torch.allclose(out, expected.transpose(1, 2), atol=1e-6)
+    assert not weights.triu(1).any()

@@ -1,0 +1,80 @@
+"""Tiny random models of each family, with no weight left at a trivial value, and a tokenizer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+WORDS = (
+    "the a film is not bad good never boring deep and plot thin but acting it was we saw"
+).split(" ")
+SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+VOCAB = {word: i for i, word in enumerate([*SPECIALS, *WORDS, "##ly", "##s", ".", ","])}
+
+SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}
+COMMON = {"vocab_size": len(VOCAB), "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
+
+CONFIGS: dict[str, dict[str, Any]] = {
+    "bert": {**SMALL, "intermediate_size": 48, "max_position_embeddings": 64},
+    "roberta": {**SMALL, "intermediate_size": 48, "max_position_embeddings": 66},
+    "electra": {
+        **SMALL,
+        "intermediate_size": 48,
+        "embedding_size": 16,
+        "max_position_embeddings": 64,
+    },
+    "distilbert": {
+        "dim": 32,
+        "n_layers": 3,
+        "n_heads": 4,
+        "hidden_dim": 48,
+        "max_position_embeddings": 64,
+    },
+    "gpt2": {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 64},
+    "llama": {
+        **SMALL,
+        "num_key_value_heads": 2,
+        "intermediate_size": 48,
+        "max_position_embeddings": 64,
+    },
+}
+
+
+def tokenizer(pairs: bool = True) -> Any:
+    """A word-piece tokenizer of a few words: [CLS] a [SEP] b [SEP]."""
+    inner = Tokenizer(models.WordPiece(VOCAB, unk_token="[UNK]"))
+    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    if pairs:
+        inner.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]",
+            pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+            special_tokens=[("[CLS]", VOCAB["[CLS]"]), ("[SEP]", VOCAB["[SEP]"])],
+        )
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        unk_token="[UNK]",
+        pad_token="[PAD]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_max_length=64,
+    )
+
+
+def model(
+    family: str, head: str = "SequenceClassification", *, seed: int = 0, **config: Any
+) -> Any:
+    """A tiny model of a family: head is "" for the base model, or what follows AutoModel.For."""
+    if head == "SequenceClassification":
+        config.setdefault("num_labels", 3)
+    made = transformers.AutoConfig.for_model(family, **{**COMMON, **CONFIGS[family], **config})
+    auto = getattr(transformers, f"AutoModelFor{head}" if head else "AutoModel")
+    torch.manual_seed(seed)
+    built = auto.from_config(made)
+    with torch.no_grad():
+        for parameter in built.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.15)
+    return built.eval()
