@@ -8,9 +8,10 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-WORDS = (
-    "the a film is not bad good never boring deep and plot thin but acting it was we saw"
-).split(" ")
+WORDS = [
+    *["the", "a", "film", "is", "not", "bad", "good", "never", "boring", "deep", "and", "plot"],
+    *["thin", "but", "acting", "it", "was", "we", "saw"],
+]
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCAB = {word: i for i, word in enumerate([*SPECIALS, *WORDS, "##ly", "##s", ".", ","])}
 
