@@ -18,6 +18,13 @@ VOCAB = {word: i for i, word in enumerate([*SPECIALS, *WORDS, "##ly", "##s", "."
 SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}
 COMMON = {"vocab_size": len(VOCAB), "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
 
+GROUPED = {
+    **SMALL,
+    "num_key_value_heads": 2,
+    "intermediate_size": 48,
+    "max_position_embeddings": 64,
+}
+
 CONFIGS: dict[str, dict[str, Any]] = {
     "bert": {**SMALL, "intermediate_size": 48, "max_position_embeddings": 64},
     "roberta": {**SMALL, "intermediate_size": 48, "max_position_embeddings": 66},
@@ -34,13 +41,35 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "hidden_dim": 48,
         "max_position_embeddings": 64,
     },
-    "gpt2": {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 64},
-    "llama": {
+    "xlm-roberta": {**SMALL, "intermediate_size": 48, "max_position_embeddings": 66},
+    "camembert": {**SMALL, "intermediate_size": 48, "max_position_embeddings": 66},
+    "albert": {
         **SMALL,
-        "num_key_value_heads": 2,
+        "intermediate_size": 48,
+        "embedding_size": 16,
+        "max_position_embeddings": 64,
+        "num_hidden_groups": 2,
+    },
+    "modernbert": {
+        **SMALL,
         "intermediate_size": 48,
         "max_position_embeddings": 64,
+        "local_attention": 4,
+        "cls_token_id": 2,
+        "sep_token_id": 3,
     },
+    "gpt2": {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 64},
+    "gpt_neox": {**SMALL, "intermediate_size": 48, "max_position_embeddings": 64},
+    "opt": {**SMALL, "ffn_dim": 48, "max_position_embeddings": 64, "word_embed_proj_dim": 32},
+    "phi": {**SMALL, "intermediate_size": 48, "max_position_embeddings": 64},
+    "llama": GROUPED,
+    "mistral": {**GROUPED, "sliding_window": 5},
+    "qwen2": GROUPED,
+    "qwen3": {**GROUPED, "head_dim": 8},
+    "gemma": {**GROUPED, "head_dim": 8},
+    "gemma2": {**GROUPED, "head_dim": 8, "sliding_window": 5, "query_pre_attn_scalar": 8},
+    "phi3": GROUPED,
+    "stablelm": GROUPED,
 }
 
 

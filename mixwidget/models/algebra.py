@@ -63,7 +63,7 @@ class Block:
         self.attention_out: Tensor = record.attention_out.detach()
         self.output: Tensor = record.output.detach()
         if self.weights.dim() == 4:  # kept with a graph, so with its batch of one
-            self.weights, self.output = self.weights[0], self.output[0]
+            self.input, self.weights, self.output = self.input[0], self.weights[0], self.output[0]
 
     @property
     def tokens(self) -> int:

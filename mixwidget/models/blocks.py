@@ -28,7 +28,8 @@ class BlockSpec:
     """Where a family keeps the parts of its blocks. Paths are relative to one layer.
 
     Attributes:
-        layers: path from the model without its head to the list of layers.
+        layers: path from the model without its head to the list of layers; `*` stands for
+            every item of a list on the way (ALBERT keeps groups of layers).
         wiring: see the module's first lines.
         out: the projection that takes the heads' joined output.
         norm1, norm2: the norms, as named above. In a parallel block norm2 is the one the
@@ -74,6 +75,13 @@ def at(module: nn.Module, path: str) -> Any:
                 "does not fit this model. See mixwidget.register_family."
             ) from error
     return here
+
+
+def all_at(module: nn.Module, path: str) -> list[nn.Module]:
+    """Every layer at a path, each once: a family may run one module many times."""
+    head, star, tail = path.partition(".*.")
+    layers = [at(item, tail) for item in at(module, head)] if star else [at(module, path)]
+    return list(dict.fromkeys(layer for group in layers for layer in group))
 
 
 def linear_weights(module: nn.Module) -> tuple[Tensor, Tensor | None]:

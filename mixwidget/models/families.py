@@ -35,10 +35,53 @@ _LLAMA = BlockSpec(
     causal=True,
 )
 
+_GPT_NEOX = BlockSpec(
+    layers="layers",
+    wiring="parallel",
+    out="attention.dense",
+    norm1="input_layernorm",
+    norm2="post_attention_layernorm",
+    up="mlp.dense_h_to_4h",
+    down="mlp.dense_4h_to_h",
+    act="mlp.act",
+    causal=True,
+)
+
+_OPT = BlockSpec(
+    layers="decoder.layers",
+    wiring="pre",
+    out="self_attn.out_proj",
+    norm1="self_attn_layer_norm",
+    norm2="final_layer_norm",
+    up="fc1",
+    down="fc2",
+    act="activation_fn",
+    causal=True,
+)
+
+
+def _stablelm(config: Any) -> BlockSpec:
+    if config.use_parallel_residual:  # one norm for both branches
+        return _LLAMA.but(wiring="parallel", norm2="input_layernorm")
+    return _LLAMA
+
+
 _FAMILIES: dict[str, Spec] = {
     "bert": _BERT,
     "roberta": _BERT,
+    "xlm-roberta": _BERT,
+    "camembert": _BERT,
     "electra": _BERT,
+    "albert": BlockSpec(
+        layers="encoder.albert_layer_groups.*.albert_layers",
+        wiring="post",
+        out="attention.dense",
+        norm1="attention.LayerNorm",
+        norm2="full_layer_layer_norm",
+        up="ffn",
+        down="ffn_output",
+        act="activation",
+    ),
     "distilbert": BlockSpec(
         layers="transformer.layer",
         wiring="post",
@@ -61,6 +104,45 @@ _FAMILIES: dict[str, Spec] = {
         causal=True,
     ),
     "llama": _LLAMA,
+    "mistral": _LLAMA,
+    "qwen2": _LLAMA,
+    "qwen3": _LLAMA,
+    "gemma": _LLAMA.but(norm_offset=1.0),
+    "gemma2": _LLAMA.but(
+        wiring="sandwich",
+        norm2="pre_feedforward_layernorm",
+        after1="post_attention_layernorm",
+        after2="post_feedforward_layernorm",
+        norm_offset=1.0,
+    ),
+    "stablelm": _stablelm,
+    "phi3": _LLAMA.but(up=None, gate=None, gate_up="mlp.gate_up_proj", act="mlp.activation_fn"),
+    "phi": BlockSpec(
+        layers="layers",
+        wiring="parallel",
+        out="self_attn.dense",
+        norm1="input_layernorm",
+        norm2="input_layernorm",
+        up="mlp.fc1",
+        down="mlp.fc2",
+        act="mlp.activation_fn",
+        causal=True,
+    ),
+    "gpt_neox": lambda config: (
+        _GPT_NEOX if config.use_parallel_residual else _GPT_NEOX.but(wiring="pre")
+    ),
+    "opt": lambda config: _OPT if config.do_layer_norm_before else _OPT.but(wiring="post"),
+    "modernbert": BlockSpec(
+        layers="layers",
+        wiring="pre",
+        out="attn.Wo",
+        norm1="attn_norm",
+        norm2="mlp_norm",
+        up=None,
+        gate_up="mlp.Wi",
+        down="mlp.Wo",
+        act="mlp.act",
+    ),
 }
 
 

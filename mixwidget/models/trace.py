@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ..errors import NumericsError, UnsupportedModelError
 from . import tap
 from .algebra import Block
-from .blocks import BlockSpec, at
+from .blocks import BlockSpec, all_at, at
 
 
 @dataclass
@@ -109,11 +109,11 @@ def record(
         tap.listening(recorder.attention),
         torch.set_grad_enabled(keep_graph),
     ):
-        output = model(**inputs, **_plain_output(model))
+        output = model(**inputs, **plain_output(model))
     return Trace(spec, inputs, recorder.finished(), output)
 
 
-def _plain_output(model: nn.Module) -> dict[str, Any]:
+def plain_output(model: nn.Module) -> dict[str, Any]:
     """Arguments that keep the pass plain: a result with names, and no cache to fill."""
     plain: dict[str, Any] = {"return_dict": True}
     if getattr(getattr(model, "config", None), "use_cache", None):
@@ -146,9 +146,12 @@ class _Recorder:
         tensor = tensor[0] if self.keep_graph else tensor.detach()[0]
         return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
 
+    def keep_rows(self, tensor: Tensor) -> Tensor:
+        """The same for vectors that a family may have joined over batch and tokens."""
+        return self.keep(tensor.reshape(1, -1, tensor.shape[-1]))
+
     def attention(self, module: nn.Module, weights: Tensor, values: Tensor) -> None:
         if self.current is not None and self.current.weights is None:
-            # With a graph the whole tensor is kept: its slice would be a leaf beside the path.
             self.current.weights = weights if self.keep_graph else self.keep(weights)
             self.current.values = self.keep(values)
 
@@ -157,7 +160,7 @@ class _Recorder:
         """Hooks on the layers and three of their parts; all gone when the block ends."""
         handles: list[Any] = []
         try:
-            for layer in _distinct_layers(self.model, self.spec):
+            for layer in all_at(base_of(self.model), self.spec.layers):
                 handles.append(layer.register_forward_pre_hook(self._enter, with_kwargs=True))
                 handles.append(layer.register_forward_hook(self._leave, with_kwargs=True))
                 out = at(layer, self.spec.out)
@@ -183,7 +186,9 @@ class _Recorder:
         hidden = args[0] if args else kwargs["hidden_states"]
         arguments = {k: v for k, v in kwargs.items() if k != "hidden_states"}
         arguments["args"] = args[1:]
-        self.current = LayerRecord(module, self.keep(hidden), arguments)
+        # With a graph the whole tensor is kept: its slice would be a leaf beside the path.
+        read = hidden if self.keep_graph else self.keep(hidden)
+        self.current = LayerRecord(module, read, arguments)
         self.records.append(self.current)
 
     def _leave(
@@ -200,11 +205,11 @@ class _Recorder:
 
     def _ffn_in(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         if self._ours() and self.current is not None:
-            self.current.ffn_in = self.keep(args[0])
+            self.current.ffn_in = self.keep_rows(args[0])
 
     def _ffn_out(self, module: nn.Module, args: tuple[Any, ...], result: Tensor) -> None:
         if self._ours() and self.current is not None:
-            self.current.ffn_out = self.keep(result)
+            self.current.ffn_out = self.keep_rows(result)
 
     def finished(self) -> list[LayerRecord]:
         if not self.records:
@@ -223,8 +228,3 @@ class _Recorder:
                     "numbers are broken there; look at that layer's weights."
                 )
         return self.records
-
-
-def _distinct_layers(model: nn.Module, spec: BlockSpec) -> list[nn.Module]:
-    """The layers' modules, each once: a family may run one module many times."""
-    return list(dict.fromkeys(at(base_of(model), spec.layers)))
