@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # In the order in which menus and tables list them.
-_MODULES = ("attention",)
+_MODULES = (
+    "attention",
+    "gradients",
+    "class_activation",
+    "perturbation",
+)
 
 
 def load_all() -> None:

@@ -17,7 +17,7 @@ built. The stages, with the names METHODS give their norms:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -38,13 +38,15 @@ _CHUNK_ELEMENTS = 16 * 2**20
 
 @dataclass(frozen=True)
 class Stage:
-    """The pieces of u_ij at one stage. `total` is what all of it sums to, as computed by the
-    model itself (for `enc` the layer's output, of which the feed-forward is another part)."""
+    """The pieces of u_ij at one stage. `whole` is sum_j u_ij and `total` what the stage makes
+    with the biases, both from the model's own numbers (for `enc` `total` is the layer's
+    output, of which the feed-forward is another part)."""
 
     project: Tensor  # [H, d_head, d] heads' values to g
     scale: Tensor  # [n, 1]
     residual: Tensor | None  # [n, d]
     constant: Tensor  # [n, d] biases: they belong to no source token
+    whole: Tensor  # [n, d]
     total: Tensor  # [n, d]
 
 
@@ -134,16 +136,20 @@ class Block:
         """The pieces of u_ij at a stage; see the module's first lines."""
         project, bias = self._out
         ones = torch.ones_like(self.input[:, :1])
-        if self.after1 is None:
-            stage = Stage(project, ones, None, bias.expand_as(self.input), self.attention_out)
-        else:
-            scale = 1 / self.after1.scale(self.attention_out)
-            constant = self.after1.linear(bias) * scale + self.after1.bias(self.input)
-            total = self.branch(self.attention_out)
-            stage = Stage(self.after1.linear(project), scale, None, constant, total)
+        stage = Stage(
+            project,
+            ones,
+            None,
+            bias.expand_as(self.input),
+            self.attention_out - bias,
+            self.attention_out,
+        )
+        stage = _through(stage, self.after1, self.attention_out, self.branch(self.attention_out))
         if name == "z":
             return stage
-        stage = Stage(stage.project, stage.scale, self.input, stage.constant, self.attended)
+        stage = replace(
+            stage, residual=self.input, whole=stage.whole + self.input, total=self.attended
+        )
         if name == "res" or self.spec.wiring != "post":
             return stage
         stage = _through(stage, self.norm1, self.attended, self.block_output)
@@ -209,6 +215,7 @@ def _through(stage: Stage, norm: Norm | None, reads: Tensor, total: Tensor) -> S
         stage.scale * scale,
         None if stage.residual is None else norm.linear(stage.residual) * scale,
         norm.linear(stage.constant) * scale + norm.bias(stage.constant),
+        norm.linear(stage.whole) * scale,
         total,
     )
 
@@ -218,10 +225,11 @@ def _distance(made: Tensor, true: Tensor) -> float:
     return float((made - true).norm() / size) if bool(size > 0) else float((made - true).norm())
 
 
-def vector_norms(block: Block, stage: Stage) -> Tensor:
+def vector_norms(block: Block, stage: Stage, own: Tensor | None = None) -> Tensor:
     """||u_ij|| for every pair, [n, n], from H x H Gram matrices of the source vectors.
 
-    ||sum_h a_h g_h||^2 = a^T G a: n^2 H^2 operations instead of n^2 H d.
+    ||sum_h a_h g_h||^2 = a^T G a: n^2 H^2 operations instead of n^2 H d. The diagonal, where
+    the residual is, comes from u_ii itself (`own`, if the caller has it already).
     """
     squares = torch.empty_like(block.weights[0])
     for part, vectors in block.source_vectors(stage):
@@ -229,13 +237,20 @@ def vector_norms(block: Block, stage: Stage) -> Tensor:
         attention = block.weights[:, :, part].permute(2, 1, 0)  # [chunk, n, H]
         squares[:, part] = ((attention @ gram) * attention).sum(-1).T
     norms = squares.clamp_(min=0).sqrt_() * stage.scale.abs()
-    norms.diagonal().copy_(block.own_vectors(stage).norm(dim=-1))
+    own = block.own_vectors(stage) if own is None else own
+    norms.diagonal().copy_(own.norm(dim=-1))
     return norms
 
 
-def mixing_ratio(block: Block, stage: Stage) -> Tensor:
+def head_norms(block: Block, stage: Stage, head: int) -> Tensor:
+    """||A^h_ij g^h_j|| of one head, [n, n]: its attention times the size of its vectors."""
+    sizes = (block.values[head] @ stage.project[head]).norm(dim=-1)
+    return block.weights[head] * sizes * stage.scale.abs()
+
+
+def mixing_ratio(block: Block, stage: Stage, own: Tensor | None = None) -> Tensor:
     """r_i = ||sum_{j != i} u_ij|| / (that + ||u_ii||): how much of a token is not itself. [n]"""
-    own = block.own_vectors(stage)
-    context = (block.sum_vectors(stage) - own).norm(dim=-1)
+    own = block.own_vectors(stage) if own is None else own
+    context = (stage.whole - own).norm(dim=-1)
     total = context + own.norm(dim=-1)
     return torch.where(total > 0, context / total, torch.zeros_like(total))

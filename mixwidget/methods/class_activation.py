@@ -1,0 +1,236 @@
+"""Methods that weigh what a layer holds by the gradient of the target's logit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from ..explanation import Part
+from ..models.differentiate import gradients, recorded_with_graph
+from ..models.targets import objective
+from .registry import method
+
+if TYPE_CHECKING:
+    from ..engine import Run
+
+_ATTCAT = {
+    "paper": "Qiang et al.: AttCAT: Explaining Transformers via Attentive Class Activation Tokens",
+    "year": 2022,
+    "link": "https://openreview.net/forum?id=cA8Zor8wFr5",
+}
+_GRAD_SAM = {
+    "paper": "Barkan et al.: Grad-SAM: Explaining Transformers via Gradient Self-Attention Maps",
+    "year": 2021,
+    "link": "https://arxiv.org/abs/2204.11073",
+}
+_CHEFER = {
+    "paper": "Chefer et al.: Generic Attention-model Explainability for Interpreting Bi-Modal "
+    "and Encoder-Decoder Transformers",
+    "year": 2021,
+    "link": "https://arxiv.org/abs/2103.15679",
+}
+_FEATURES = (
+    ("output", "input"),
+    "The vectors that are weighed: what the layer puts out, or what it reads (as released).",
+)
+ZERO_FOCUS = (
+    (False, True),
+    "Set the focus token's own score to 0, as the authors' code does.",
+)
+
+
+def attention_gradients(run: Run) -> tuple[list[Tensor], list[Tensor]]:
+    """A and dy_c/dA of every layer, each [H, n, n], in float64: their products are tiny."""
+    trace, _ = recorded_with_graph(run.source, run.encoding, run.check)
+    nodes = [trace.weights(layer) for layer in range(len(trace))]
+    slopes = gradients(objective(trace.output, run.target), nodes)
+    return [node.detach()[0].double() for node in nodes], [slope[0].double() for slope in slopes]
+
+
+def finish(run: Run, scores: Tensor, zero_focus: bool) -> Part:
+    """The final scores, the focus token's own set to 0 if asked for."""
+    scores = scores.clone()
+    if zero_focus:
+        scores[run.focus] = 0
+    return run.final(scores)
+
+
+def _class_activation(run: Run, features: str) -> tuple[list[Tensor], list[Tensor]]:
+    """sum_d h_id * dy_c/dh_id of every layer [n]; and its attention weights [H, n, n]."""
+    trace, _ = recorded_with_graph(run.source, run.encoding, run.check)
+    records = trace.layers
+    nodes = [record.input if features == "input" else record.output for record in records]
+    hidden = [node for node in nodes if node is not None]
+    slopes = gradients(objective(trace.output, run.target), hidden)
+    activations = [
+        (node.detach()[0].double() * slope[0].double()).sum(-1)
+        for node, slope in zip(hidden, slopes, strict=True)
+    ]
+    return activations, [trace.weights(layer).detach()[0] for layer in range(len(trace))]
+
+
+@method(
+    "cat",
+    title="Class activation of tokens (CAT)",
+    family="class activation",
+    yields="layer_scores",
+    **_ATTCAT,  # type: ignore[arg-type]
+    needs=("gradients", "passes", "target"),
+    signed=True,
+    measures="What each token's vector, layer by layer, adds to the target's logit, to first "
+    "order. Positive speaks for the target, negative against it.",
+    formula=r"s_i = \sum_l \sum_d h^l_{id} \frac{\partial y_c}{\partial h^l_{id}}",
+    ignores="How a token's vector came about: in upper layers it holds other tokens too.",
+    cost=lambda size: 3.0,
+    options={"features": _FEATURES},
+)
+def cat(run: Run, *, features: str = "output") -> Iterator[Part]:
+    """Per layer s_i = sum_d h_id dy_c/dh_id, [n], h the layer's output; summed over layers.
+
+    Qiang et al. 2022. `features="input"`: h is the layer's input, as in the released code.
+    """
+    activations, _ = _class_activation(run, features)
+    for layer in run.layers():
+        yield run.part(layer, scores=activations[layer])
+
+
+@method(
+    "attcat",
+    title="AttCAT",
+    family="class activation",
+    yields="layer_scores",
+    **_ATTCAT,  # type: ignore[arg-type]
+    needs=("attention", "gradients", "passes", "target"),
+    signed=True,
+    measures="Class activation of each token, weighed by how much attention the token receives "
+    "in that layer.",
+    formula=r"s_i = \sum_l \Bigl(\tfrac{1}{Hn} \sum_{h,k} A^{l,h}_{ki}\Bigr) "
+    r"\sum_d h^l_{id} \frac{\partial y_c}{\partial h^l_{id}}",
+    ignores="Which token attends: attention is averaged over all rows and heads.",
+    cost=lambda size: 3.0,
+    options={"features": _FEATURES},
+)
+def attcat(run: Run, *, features: str = "output") -> Iterator[Part]:
+    """Per layer cat_i times the mean over heads and rows of A[:, :, i], [n]; summed.
+
+    Qiang et al. 2022. `features="input"` as for `cat`.
+    """
+    activations, weights = _class_activation(run, features)
+    for layer in run.layers():
+        received = weights[layer].double().mean((0, 1))
+        yield run.part(layer, scores=activations[layer] * received)
+
+
+@method(
+    "attn_grad",
+    title="Attention gradient",
+    family="class activation",
+    yields="scores",
+    **_GRAD_SAM,  # type: ignore[arg-type]
+    needs=("attention", "gradients", "passes", "target"),
+    measures="How much the target's logit would rise if the last layer attended more to a token.",
+    formula=r"s_j = \mathrm{relu}\Bigl(\tfrac{1}{Hn} \sum_{h,i} "
+    r"\frac{\partial y_c}{\partial A^{L,h}_{ij}}\Bigr)",
+    ignores="All layers but the last, and how much the token is attended to.",
+    cost=lambda size: 3.0,
+    options={"zero_focus": ZERO_FOCUS},
+)
+def attn_grad(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
+    """s_j = relu(mean over heads and rows of dy_c/dA of the last layer), [n].
+
+    The ablation of Barkan et al. 2021 that leaves attention out; CAM in later comparisons.
+    """
+    _, slopes = attention_gradients(run)
+    yield finish(run, slopes[-1].mean((0, 1)).relu(), zero_focus)
+
+
+@method(
+    "grad_sam",
+    title="Grad-SAM",
+    family="class activation",
+    yields="layer_scores",
+    **_GRAD_SAM,  # type: ignore[arg-type]
+    needs=("attention", "gradients", "passes", "target"),
+    scores_from="mean",
+    measures="Attention a token receives where more of it would raise the target's logit, "
+    "averaged over layers, heads and rows.",
+    formula=r"s_j = \tfrac{1}{LHn} \sum_{l,h,i} A^{l,h}_{ij}\, "
+    r"\mathrm{relu}\Bigl(\frac{\partial y_c}{\partial A^{l,h}_{ij}}\Bigr)",
+    ignores="Attention that speaks against the target; the way through the layers.",
+    cost=lambda size: 3.0,
+)
+def grad_sam(run: Run) -> Iterator[Part]:
+    """Per layer mean over heads and rows of A * relu(dy_c/dA), [n]; averaged over layers.
+
+    Barkan et al. 2021.
+    """
+    weights, slopes = attention_gradients(run)
+    for layer in run.layers():
+        yield run.part(layer, scores=(weights[layer] * slopes[layer].relu()).mean((0, 1)))
+
+
+@method(
+    "grad_cam",
+    title="Grad-CAM on attention",
+    family="class activation",
+    yields="scores",
+    paper="Selvaraju et al.: Grad-CAM; on attention by Chefer et al.",
+    year=2017,
+    link="https://arxiv.org/abs/1610.02391",
+    needs=("attention", "gradients", "passes", "target"),
+    measures="The focus token's attention in the last layer, each head weighed by its mean "
+    "gradient.",
+    formula=r"s_j = \mathrm{minmax}\,\mathrm{relu}\Bigl(\tfrac{1}{H} \sum_h A^{L,h}_{fj}\, "
+    r"\overline{\frac{\partial y_c}{\partial A^{L,h}}}\Bigr)",
+    ignores="All layers but the last; where in a head the gradient is.",
+    cost=lambda size: 3.0,
+    options={"zero_focus": ZERO_FOCUS},
+)
+def grad_cam(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
+    """relu(mean_h A^h * mean(dy_c/dA^h)) of the last layer, min-max over [n, n]; focus row [n].
+
+    Selvaraju et al. 2017, on attention as in Chefer et al. 2021. A flat matrix gives zeros
+    (the authors' code divides by zero there).
+    """
+    weights, slopes = attention_gradients(run)
+    importance = slopes[-1].mean((1, 2), keepdim=True)
+    matrix = (weights[-1] * importance).mean(0).relu()
+    span = matrix.max() - matrix.min()
+    scaled = (matrix - matrix.min()) / span if bool(span > 0) else torch.zeros_like(matrix)
+    yield finish(run, scaled[run.focus], zero_focus)
+
+
+@method(
+    "gae",
+    title="Generic attention explainability (GAE)",
+    family="class activation",
+    yields="maps",
+    **_CHEFER,  # type: ignore[arg-type]
+    needs=("attention", "gradients", "passes", "target"),
+    combine="with_identity",
+    measures="Attention weighed by the target's gradient, followed through the layers; the "
+    "residual carries every token on as itself.",
+    formula=r"M^l = \tfrac{1}{H} \sum_h \mathrm{relu}\Bigl(\frac{\partial y_c}{\partial A^{l,h}} "
+    r"\odot A^{l,h}\Bigr), \quad R^l = R^{l-1} + M^l R^{l-1}",
+    ignores="Values, norms and feed-forward; gradients against the target. The residual counts "
+    "as 1 whatever its size.",
+    cost=lambda size: 3.0,
+    options={"zero_focus": ZERO_FOCUS},
+)
+def gae(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
+    """M = mean_h relu(dy_c/dA * A), [n, n]; R <- R + M R from R = I; scores are the focus row.
+
+    Chefer et al. 2021 (generic). Scores are not normalised. `zero_focus=True` sets the focus
+    token's own score, which the identity dominates, to 0.
+    """
+    weights, slopes = attention_gradients(run)
+    combined = torch.eye(run.trace.tokens, dtype=torch.float64, device=weights[0].device)
+    for layer in run.layers():
+        step = (slopes[layer] * weights[layer]).relu().mean(0)
+        combined = combined + step.to(combined.device) @ combined
+        yield run.part(layer, step)
+    if zero_focus:
+        yield finish(run, combined[run.focus], zero_focus)

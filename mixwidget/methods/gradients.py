@@ -1,0 +1,272 @@
+"""Methods that differentiate the prediction with respect to the token embeddings."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+
+from ..errors import UnsupportedMethodError
+from ..explanation import Part
+from ..models import tap
+from ..models.differentiate import (
+    Prediction,
+    gradients,
+    source_batches,
+    token_embeddings,
+)
+from ..models.perturb import neutral_token
+from .registry import Size, method
+
+if TYPE_CHECKING:
+    from ..engine import Run
+
+_OF = (("probability", "logit"), "What is differentiated: the target's probability or its logit.")
+_NORM = (("l2", "mean"), "A token's size: length of its vector, or mean of absolute values.")
+_STEPS = 100
+# Tokens in one pass of integrated gradients: enough to fill the cores, little enough to cache.
+_BATCH_TOKENS = 1024
+
+
+def token_sizes(vectors: Tensor, norm: str = "l2") -> Tensor:
+    """One number for each token's vector [n, d], scaled to sum 1 (all zero stays zero). [n]"""
+    vectors = vectors.double()
+    sizes = vectors.norm(dim=-1) if norm == "l2" else vectors.abs().mean(-1)
+    total = sizes.sum()
+    return sizes / total if bool(total > 0) else sizes
+
+
+def _gradient(run: Run, of: str) -> tuple[Tensor, Tensor]:
+    """Embeddings and dF/de, both [n, d]."""
+    embeddings = token_embeddings(run.source, run.encoding.ids).requires_grad_()
+    predict = Prediction(run.source, run.encoding, run.target, of, lambda rows: run.check())
+    (gradient,) = gradients(predict(embeddings), [embeddings])
+    return embeddings[0].detach(), gradient[0]
+
+
+@method(
+    "gradient",
+    title="Gradient",
+    family="gradients",
+    yields="scores",
+    paper="Simonyan et al.: Deep Inside Convolutional Networks",
+    year=2013,
+    link="https://arxiv.org/abs/1312.6034",
+    needs=("gradients", "passes", "target"),
+    measures="How strongly the prediction reacts to a small change of each token's embedding.",
+    formula=r"s_j \propto \left\lVert \frac{\partial p_c}{\partial e_j} \right\rVert_2",
+    ignores="What the embedding is, and the direction of the change: no sign. One point only, "
+    "so a saturated prediction has gradients near zero everywhere.",
+    cost=lambda size: 3.0,
+    options={"of": _OF},
+)
+def gradient(run: Run, *, of: str = "probability") -> Iterator[Part]:
+    """s_j = ||dF/de_j||_2, [n], scaled to sum 1; e are the token embeddings alone.
+
+    F is the target's probability or, with `of="logit"`, its logit. Positions and segments are
+    held. Simonyan et al. 2013 take the maximum over channels of an image; for text the length.
+    """
+    _, slope = _gradient(run, of)
+    yield run.final(token_sizes(slope))
+
+
+@method(
+    "gradient_x_input",
+    title="Gradient × input",
+    family="gradients",
+    yields="scores",
+    paper="Denil et al.: Extraction of Salient Sentences from Labelled Documents",
+    year=2014,
+    link="https://arxiv.org/abs/1412.6815",
+    needs=("gradients", "passes", "target"),
+    measures="The slope of the prediction along each token's embedding, times that embedding: "
+    "a first-order guess of what it brings.",
+    formula=r"s_j \propto \left\lVert \frac{\partial p_c}{\partial e_j} \odot e_j \right\rVert",
+    ignores="Everything beyond the first order; the sign is dropped by the norm.",
+    cost=lambda size: 3.0,
+    options={"of": _OF, "norm": _NORM},
+)
+def gradient_x_input(run: Run, *, of: str = "probability", norm: str = "l2") -> Iterator[Part]:
+    """s_j = ||dF/de_j * e_j||, [n], scaled to sum 1: `norm="l2"`, or "mean" of absolute values.
+
+    Denil et al. 2014. F as for `gradient`.
+    """
+    embeddings, slope = _gradient(run, of)
+    yield run.final(token_sizes(slope * embeddings, norm))
+
+
+def baseline_embeddings(run: Run) -> tuple[Tensor, str]:
+    """The text with a token that says nothing at every ordinary place, [1, n, d]; and its name.
+
+    Special tokens stay. The mask token where there is one; else what `neutral_token` gives
+    (unknown, padding); else the zero vector.
+    """
+    source, ids = run.source, run.encoding.ids.clone()
+    ordinary = run.encoding.ordinary()
+    token, name = neutral_token(source, "mask")
+    if token is not None:
+        ids[ordinary] = token
+        return token_embeddings(source, ids), name
+    embeddings = token_embeddings(source, ids)
+    embeddings[0, ordinary] = 0
+    return embeddings, "zero vector"
+
+
+@method(
+    "integrated_gradients",
+    title="Integrated gradients",
+    family="gradients",
+    yields="scores",
+    paper="Sundararajan et al.: Axiomatic Attribution for Deep Networks",
+    year=2017,
+    link="https://arxiv.org/abs/1703.01365",
+    needs=("gradients", "passes", "target"),
+    measures="The prediction's change from a text of mask tokens to this text, shared out by "
+    "the gradients along the straight way between them.",
+    formula=r"s_j \propto \left\lVert (e_j - e'_j) \odot \int_0^1 \frac{\partial p_c}"
+    r"{\partial e_j}\bigl(e' + \alpha (e - e')\bigr)\, d\alpha \right\rVert",
+    ignores="Other ways from the baseline to the text; points between are no real texts. The "
+    "sign is dropped by the norm.",
+    cost=lambda size: 300.0,
+    options={
+        "of": _OF,
+        "norm": _NORM,
+        "steps": (None, "Points on the way (Gauss-Legendre)."),
+    },
+)
+def integrated_gradients(
+    run: Run, *, of: str = "probability", norm: str = "l2", steps: int = _STEPS
+) -> Iterator[Part]:
+    """s_j = ||(e_j - e'_j) * integral of dF/de_j from e' to e||, [n], scaled to sum 1.
+
+    By captum, Gauss-Legendre, several points in a pass. e' has the mask token at every
+    ordinary place. `info` gives the convergence delta: the sum of all attributions minus
+    F(e) - F(e'). Sundararajan et al. 2017.
+    """
+    from captum.attr import IntegratedGradients
+
+    embeddings = token_embeddings(run.source, run.encoding.ids)
+    baseline, name = baseline_embeddings(run)
+    done = 0
+
+    def before(rows: int) -> None:
+        nonlocal done
+        run.check()
+        run.report(min(1.0, done / (steps + 2)))
+        done += rows
+
+    predict = Prediction(run.source, run.encoding, run.target, of, before)
+    attributions, delta = IntegratedGradients(predict).attribute(
+        embeddings,
+        baselines=baseline,
+        n_steps=steps,
+        method="gausslegendre",
+        internal_batch_size=max(1, _BATCH_TOKENS // embeddings.shape[1]),
+        return_convergence_delta=True,
+    )
+    run.report(1.0)
+    yield run.final(
+        token_sizes(attributions[0], norm),
+        convergence_delta=float(delta[0]),
+        baseline=name,
+    )
+
+
+class _Module(nn.Module):
+    """The prediction as a module: captum puts DeepLift's hooks on a module's parts."""
+
+    def __init__(self, model: nn.Module, predict: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.model = model
+        self.predict = predict
+
+    def forward(self, embeddings: Tensor) -> Tensor:
+        # DeepLift reads the gradient of a [batch, classes] output at a class.
+        return self.predict(embeddings).unsqueeze(-1)
+
+
+def _attributes(model: nn.Module) -> list[tuple[nn.Module, set[str]]]:
+    return [(module, {"input", "output"} & set(vars(module))) for module in model.modules()]
+
+
+def _deeplift_cost(size: Size) -> float:
+    return 6.0
+
+
+@method(
+    "deeplift",
+    title="DeepLIFT",
+    family="gradients",
+    yields="scores",
+    paper="Shrikumar et al.: Learning Important Features Through Propagating Activation "
+    "Differences",
+    year=2017,
+    link="https://arxiv.org/abs/1704.02685",
+    needs=("gradients", "passes", "target"),
+    measures="The difference between this text and one of mask tokens, times slopes that are "
+    "taken across activations instead of at a point.",
+    formula=r"s_j \propto \left\lVert (e_j - e'_j) \odot m_j \right\rVert, \quad "
+    r"m = \frac{\Delta \text{out}}{\Delta \text{in}} \text{ at activations}",
+    ignores="Products and softmax inside attention, layer norms and activations that are not "
+    "plain torch modules: there it falls back on the gradient, and the attributions do not add "
+    "up to the change of the prediction.",
+    cost=_deeplift_cost,
+    options={"of": _OF, "norm": _NORM},
+)
+def deeplift(run: Run, *, of: str = "probability", norm: str = "l2") -> Iterator[Part]:
+    """s_j = ||(e_j - e'_j) * m_j||, [n], scaled to sum 1; m are DeepLIFT's multipliers.
+
+    By captum, on the inputs and the baseline of integrated gradients. captum knows the rescale
+    rule for activations that are torch modules (ReLU, Tanh, Sigmoid, Softmax, ...) and uses
+    the gradient everywhere else: attention, norms, GELU as transformers writes it. So on most
+    transformers this is nearly gradient times difference; `info` gives the convergence delta,
+    which says how far it is from adding up, and the activations that were seen (`rescaled`).
+    """
+    from captum.attr import DeepLift
+    from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
+
+    model = run.source.model
+    if not source_batches(run.source):
+        raise UnsupportedMethodError(
+            "DeepLIFT runs text and baseline together, and this classifier knows no padding "
+            "token: set model.config.pad_token_id."
+        )
+    embeddings = token_embeddings(run.source, run.encoding.ids)
+    baseline, name = baseline_embeddings(run)
+    predict = Prediction(run.source, run.encoding, run.target, of, lambda rows: run.check())
+    known = sorted({type(m).__name__ for m in model.modules() if type(m) in SUPPORTED_NON_LINEAR})
+    with tap.model_lock(model), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Setting forward, backward hooks")
+        embeddings.requires_grad_()
+        before = _attributes(model)
+        try:
+            attributions, delta = DeepLift(_Module(model, predict)).attribute(
+                embeddings, baselines=baseline, target=0, return_convergence_delta=True
+            )
+        except AssertionError as error:
+            raise UnsupportedMethodError(
+                "DeepLIFT needs every activation module to be used once in a pass; this model "
+                f"uses one several times. ({_first_line(error)})"
+            ) from error
+        finally:
+            _forget_attributes(before)
+    yield run.final(
+        token_sizes(attributions[0], norm),
+        convergence_delta=float(delta[0]),
+        baseline=name,
+        rescaled=known,
+    )
+
+
+def _forget_attributes(before: list[tuple[nn.Module, set[str]]]) -> None:
+    """captum keeps what an activation saw on the module; after an error it stays there."""
+    for module, own in before:
+        for attribute in {"input", "output"} - own:
+            if attribute in vars(module):
+                delattr(module, attribute)
+
+
+def _first_line(error: BaseException) -> Any:
+    return (str(error).strip().splitlines() or ["no reason given"])[0]

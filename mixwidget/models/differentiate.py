@@ -1,0 +1,110 @@
+"""A prediction as a function of the token embeddings, for methods that differentiate it.
+
+The word embeddings are the variable; positions and segments are held. Gradients are asked
+for by name and never accumulate on the model's parameters, which may be frozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import NumericsError
+from ..tokens import Target
+from . import tap
+from .encode import Encoding
+from .source import Source
+from .targets import objective, probability
+from .trace import Trace, plain_output, record
+
+
+def token_embeddings(source: Source, ids: Tensor) -> Tensor:
+    """Word embeddings of ids [n], as a fresh leaf [1, n, d]."""
+    with torch.no_grad():
+        return source.model.get_input_embeddings()(ids.to(source.device)).unsqueeze(0).clone()  # type: ignore[no-any-return]
+
+
+def others(encoding: Encoding, embeddings: Tensor) -> dict[str, Tensor]:
+    """The model's inputs with embeddings [batch, n, d] in the place of the ids."""
+    held = {
+        name: tensor.expand(len(embeddings), *tensor.shape[1:])
+        for name, tensor in encoding.inputs.items()
+        if name != "input_ids"
+    }
+    return {**held, "inputs_embeds": embeddings}
+
+
+def read(output: Any, target: Target, of: str) -> Tensor:
+    """F, [batch]: the target's probability or its logit."""
+    return objective(output, target) if of == "logit" else probability(output, target)
+
+
+class Prediction:
+    """F(e) for embeddings e [batch, n, d] -> [batch]; a pass under the model's lock per call.
+
+    `before` is called with the number of rows ahead of every pass and may raise to stop.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        encoding: Encoding,
+        target: Target,
+        of: str,
+        before: Callable[[int], None] = lambda rows: None,
+    ) -> None:
+        self.source, self.encoding, self.target, self.of = source, encoding, target, of
+        self.before = before
+
+    def __call__(self, embeddings: Tensor) -> Tensor:
+        if source_batches(self.source) or len(embeddings) == 1:
+            return self._run(embeddings)
+        return torch.cat([self._run(row) for row in embeddings.split(1)])
+
+    def _run(self, embeddings: Tensor) -> Tensor:
+        self.before(len(embeddings))
+        model = self.source.model
+        with tap.borrowed(model):
+            output = model(**others(self.encoding, embeddings), **plain_output(model))
+        return read(output, self.target, self.of)
+
+
+def source_batches(source: Source) -> bool:
+    """Whether the model takes several texts at once: a causal classifier that knows no
+    padding token cannot tell where each of them ends."""
+    ends_count = source.task == "classification" and source.spec.causal
+    return not (ends_count and getattr(source.model.config, "pad_token_id", None) is None)
+
+
+def recorded_with_graph(
+    source: Source, encoding: Encoding, check: Callable[[], None] | None = None
+) -> tuple[Trace, Tensor]:
+    """A recorded pass whose layers are nodes of the graph, and the embeddings [1, n, d]."""
+    embeddings = token_embeddings(source, encoding.ids).requires_grad_()
+    with torch.enable_grad():
+        trace = record(
+            source.model,
+            others(encoding, embeddings),
+            source.spec,
+            keep_graph=True,
+            check=check,
+        )
+    return trace, embeddings
+
+
+def gradients(value: Tensor, nodes: list[Tensor]) -> list[Tensor]:
+    """d value / d node for every node; zeros where the value does not depend on one."""
+    found = torch.autograd.grad(value.sum(), nodes, allow_unused=True)
+    filled = [
+        torch.zeros_like(node) if gradient is None else gradient
+        for gradient, node in zip(found, nodes, strict=True)
+    ]
+    if not all(bool(torch.isfinite(gradient).all()) for gradient in filled):
+        raise NumericsError(
+            "The gradients of this prediction hold NaN or infinity. In half precision they may "
+            "overflow: load the model in float32."
+        )
+    return filled

@@ -1,0 +1,186 @@
+"""Edited inputs through the model: what it predicts when tokens are replaced or deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+from ..tokens import Target
+from . import tap
+from .differentiate import read, source_batches
+from .encode import Encoding
+from .source import Source
+from .trace import plain_output
+
+By = Literal["mask", "unk", "pad", "delete"]
+WAYS: tuple[By, ...] = ("mask", "unk", "pad", "delete")
+
+# Tokens in one pass: fills the cores, and keeps the activations of long texts in bounds.
+_BATCH_TOKENS = 2048
+
+
+def neutral_token(source: Source, by: str = "mask") -> tuple[int | None, str]:
+    """(id, name) of the token that stands in for a removed one; (None, "") if there is none.
+
+    Models without a mask token (GPT-2) fall back on the unknown token, then on padding.
+    """
+    names = {"mask": ("mask", "unk", "pad"), "unk": ("unk",), "pad": ("pad",)}[by]
+    for name in names:
+        token = getattr(source.tokenizer, f"{name}_token_id", None)
+        if token is not None:
+            return int(token), str(getattr(source.tokenizer, f"{name}_token"))
+    return None, ""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One edited text.
+
+    Attributes:
+        ids: its tokens.
+        kept: for each of them the index it had in the text.
+        target: the target, at its place in the edited text; None if that place is gone.
+    """
+
+    ids: list[int]
+    kept: list[int]
+    target: Target | None
+
+
+def edit(source: Source, encoding: Encoding, target: Target, tokens: Sequence[int], by: By) -> Edit:
+    """The text with some tokens replaced (by "mask", "unk", "pad") or deleted."""
+    gone = set(tokens)
+    ids = [token.id for token in encoding.tokens]
+    if by != "delete":
+        stand_in, _ = neutral_token(source, by)
+        if stand_in is None:
+            raise InputError(
+                f"This tokenizer has no token for by={by!r}. Use by='delete', or give the "
+                "tokenizer one."
+            )
+        replaced = [stand_in if i in gone else token for i, token in enumerate(ids)]
+        return Edit(replaced, list(range(len(ids))), target)
+    kept = [i for i in range(len(ids)) if i not in gone]
+    return Edit([ids[i] for i in kept], kept, _moved(target, kept, len(ids)))
+
+
+def _moved(target: Target, kept: list[int], n: int) -> Target | None:
+    """A target where its position is now; None when the token it is read from is gone.
+
+    What comes after the last token of a causal model is read from the last that is left.
+    """
+    place = {old: new for new, old in enumerate(kept)}
+    if target.kind == "span":
+        start, end = target.index  # type: ignore[misc]
+        if start not in place or end not in place:
+            return None
+        return replace(target, index=(place[start], place[end]))
+    if target.position is None:
+        return target
+    if target.position in place:
+        return replace(target, position=place[target.position])
+    if target.position == n - 1 and kept:
+        return replace(target, position=len(kept) - 1)
+    return None
+
+
+def predict(
+    source: Source,
+    encoding: Encoding,
+    edits: Sequence[Edit],
+    *,
+    of: str = "probability",
+    check: Callable[[], None] | None = None,
+    report: Callable[[float], None] | None = None,
+    batch_tokens: int = _BATCH_TOKENS,
+) -> Tensor:
+    """What the model gives the target in each edited text, [edits], float64 on the CPU.
+
+    Texts of like length run together, padded; the model's lock is held for one pass at a
+    time. A text in which the target can no longer be read (its place deleted, nothing left)
+    gives probability 0, and NaN where a logit was asked for.
+
+    Args:
+        of: "probability" or "logit".
+        check: called before every pass; may raise to stop.
+        report: called with the share done after every pass.
+    """
+    values = torch.full((len(edits),), 0.0 if of == "probability" else float("nan")).double()
+    order = [i for i, one in enumerate(edits) if one.target is not None and one.ids]
+    order.sort(key=lambda i: len(edits[i].ids))
+    limit = min(batch_tokens, _most_tokens(source)) if source_batches(source) else 0
+    done = 0
+    for chunk in _chunks(order, [len(one.ids) for one in edits], limit):
+        if check is not None:
+            check()
+        values[chunk] = _run(source, encoding, [edits[i] for i in chunk], of)
+        done += len(chunk)
+        if report is not None:
+            report(done / max(1, len(order)))
+    return values
+
+
+def _most_tokens(source: Source) -> int:
+    """Language models put out a number per token and vocabulary entry: 128 MB of them."""
+    if source.task not in ("masked_lm", "causal_lm"):
+        return _BATCH_TOKENS
+    return max(1, 2**25 // int(getattr(source.model.config, "vocab_size", 1)))
+
+
+def _chunks(order: list[int], lengths: list[int], limit: int) -> Iterator[list[int]]:
+    """Runs of texts, sorted by length, whose padded size stays within the limit."""
+    chunk: list[int] = []
+    for i in order:
+        if chunk and lengths[i] * (len(chunk) + 1) > limit:
+            yield chunk
+            chunk = []
+        chunk.append(i)
+    if chunk:
+        yield chunk
+
+
+def _run(source: Source, encoding: Encoding, edits: list[Edit], of: str) -> Tensor:
+    model = source.model
+    width = max(len(one.ids) for one in edits)
+    # A causal classifier finds the last token by the padding id of the model's own config.
+    pad = getattr(model.config, "pad_token_id", None)
+    pad = pad if isinstance(pad, int) else (neutral_token(source, "pad")[0] or 0)
+    ids = torch.full((len(edits), width), pad)
+    mask = torch.zeros_like(ids)
+    for row, one in enumerate(edits):
+        ids[row, : len(one.ids)] = torch.tensor(one.ids)
+        mask[row, : len(one.ids)] = 1
+    inputs: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
+    if (types := encoding.inputs.get("token_type_ids")) is not None:
+        held = types[0].tolist()
+        inputs["token_type_ids"] = torch.zeros_like(ids)
+        for row, one in enumerate(edits):
+            inputs["token_type_ids"][row, : len(one.kept)] = torch.tensor(
+                [held[i] for i in one.kept]
+            )
+    inputs = {name: tensor.to(source.device) for name, tensor in inputs.items()}
+    with torch.no_grad(), tap.borrowed(model):
+        output = model(**inputs, **plain_output(model))
+        values = [
+            read(_Row(output, row, len(one.ids)), one.target, of)  # type: ignore[arg-type]
+            for row, one in enumerate(edits)
+        ]
+    return torch.cat(values).double().cpu()
+
+
+class _Row:
+    """One text's part of a model's output. Padding is on the right, so places are the same;
+    a span's probability is shared among the text's own places."""
+
+    def __init__(self, output: Any, row: int, length: int) -> None:
+        for name in ("logits", "prediction_logits"):
+            if (tensor := getattr(output, name, None)) is not None:
+                setattr(self, name, tensor[row : row + 1])
+        for name in ("start_logits", "end_logits"):
+            if (tensor := getattr(output, name, None)) is not None:
+                setattr(self, name, tensor[row : row + 1, :length])
