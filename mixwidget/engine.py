@@ -56,12 +56,12 @@ class Case:
                 )
             return self._trace
 
-    def adds_up(self, layer: int) -> float:
+    def adds_up(self, layer: int, warn: bool = True) -> float:
         """Relative error of the decomposition in one layer, computed once."""
         if layer not in self._errors:
             with torch.no_grad():
                 self._errors[layer] = self.trace().adds_up(layer)
-            if self._errors[layer] > WARN_ABOVE:
+            if warn and self._errors[layer] > WARN_ABOVE:
                 warnings.warn(
                     f"Layer {layer} of {self.source.name}: the parts differ from the model's own "
                     f"output by {self._errors[layer]:.1%}. Its block is not understood; do not "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +112,16 @@ class Explanation:
         if not -count <= layer < count:
             raise InputError(f"layer is {layer}, but there are layers 0 to {count - 1}.")
         return layer % count
+
+    def with_focus(self, focus: int) -> Explanation:
+        """The same maps read at another token. For mixing maps only: where a method computes
+        its scores for the focus token, explain again."""
+        if not 0 <= focus < len(self.tokens):
+            raise InputError(f"focus is {focus}, but the tokens are 0 to {len(self.tokens) - 1}.")
+        other = replace(self, focus=focus)
+        if "_combined" in self.__dict__:  # the same for every token, and not cheap
+            other.__dict__["_combined"] = self._combined
+        return other
 
     def to_frame(self) -> pd.DataFrame:
         """All numbers in long form: one row per value.

@@ -1,0 +1,236 @@
+"""The arrays of one run, as they grow, and those that belong to a text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .aggregate import Combine, normalise_rows, rollout
+from .explanation import Explanation, Part
+from .protocol import PUSH_TOKENS, Want, shrink
+
+if TYPE_CHECKING:
+    from .engine import Case
+    from .methods.registry import Method
+
+Array = NDArray[Any]
+
+
+def next_rollout(before: Array | None, map: Array, combine: Combine) -> Array:
+    """One more layer on top of a rollout; the same as `aggregate.rollout` over all of them."""
+    if before is None:
+        return rollout(map[None], combine)[0]
+    if combine == "with_identity":
+        before = before - np.eye(len(before))  # it is put back as that of the first layer
+    return rollout(np.stack([before, map]), combine)[1]
+
+
+class Result:
+    """What a run has computed so far. Written by the worker alone.
+
+    Attributes:
+        run: the run's id; arrays kept under it stay true.
+        explanation: the whole, once it is finished.
+        seq: number of the next array that is pushed.
+    """
+
+    def __init__(self, run: str, method: Method, tokens: int, layers: int) -> None:
+        self.run, self.method, self.tokens, self.layers = run, method, tokens, layers
+        self.explanation: Explanation | None = None
+        self.seq = 0
+        self.pushed_focus: int | None = None
+        self._maps: dict[int, Array] = {}
+        self._scores: dict[int, Array] = {}
+        self._rollouts: list[Array] = []
+
+    @property
+    def follows_focus(self) -> bool:
+        """Whether the focus is only a choice of row, so that another needs no new run."""
+        return not depends_on_focus(self.method)
+
+    @property
+    def done_layers(self) -> list[int]:
+        if self.explanation is not None:
+            held = self.explanation.maps
+            held = self.explanation.layer_scores if held is None else held
+            return list(range(0 if held is None else len(held)))
+        return sorted({*self._maps, *self._scores})
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held: maps in single and their rollout in double precision."""
+        one = 4 * self.tokens * (self.tokens if self.method.yields == "maps" else 1)
+        return 3 * self.layers * one + 4096
+
+    def add(self, part: Part) -> list[Want]:
+        """Take a part in; the arrays that exist now and did not before."""
+        if part.layer is None:
+            return []
+        new: list[Want] = []
+        if part.map is not None:
+            self._maps[part.layer] = part.map
+            new.append(Want(self.run, "layer", part.layer))
+            new += [Want(self.run, "rollout", layer) for layer in self._roll()]
+        if part.scores is not None:
+            self._scores[part.layer] = part.scores
+            new.append(Want(self.run, "layer_scores", part.layer))
+        return new
+
+    def _roll(self) -> list[int]:
+        """Extend the rollout by the layers that have come in without a gap below them."""
+        if self.method.combine == "flow":
+            return []  # a flow needs all layers at once
+        first = len(self._rollouts)
+        while (layer := len(self._rollouts)) in self._maps:
+            before = self._rollouts[-1] if layer else None
+            self._rollouts.append(next_rollout(before, self._maps[layer], self.method.combine))
+        return list(range(first, len(self._rollouts)))
+
+    def finish(self, explanation: Explanation) -> list[Want]:
+        """Take in the finished explanation; the arrays that exist now and did not before."""
+        self.explanation = explanation
+        self._maps, self._scores, self._rollouts = {}, {}, []
+        new = [Want(self.run, "scores", focus=explanation.focus)]
+        if explanation.maps is not None and self.method.combine == "flow":
+            new += [Want(self.run, "rollout", layer) for layer in range(len(explanation.maps))]
+        return new
+
+    def at(self, focus: int) -> Explanation | None:
+        """The explanation read at a focus token."""
+        whole = self.explanation
+        if whole is None or whole.focus == focus or not self.follows_focus:
+            return whole
+        return whole.with_focus(focus)
+
+    def array(self, want: Want) -> Array | None:
+        """The numbers asked for; None where they do not exist (yet)."""
+        if want.what == "scores":
+            whole = self.explanation
+            if whole is None:
+                return None
+            at = self.at(whole.focus if want.focus is None else want.focus)
+            return None if at is None or not self._has_token(want.focus) else at.scores
+        if want.what == "rows":
+            return self._rows(want.of or "rollout", want.focus)
+        if want.what == "overview":
+            map = self._map(want.of or "layer", want.layer)
+            return None if map is None else shrink(map)
+        if want.what == "layer_scores":
+            return self._layer_scores(want.layer)
+        return self._map(want.what, want.layer)
+
+    def _has_token(self, focus: int | None) -> bool:
+        return focus is None or 0 <= focus < self.tokens
+
+    def _layer_scores(self, layer: int | None) -> Array | None:
+        whole = self.explanation
+        if whole is None or whole.layer_scores is None:
+            return self._scores.get(-1 if layer is None else layer)
+        return whole.layer_scores[layer] if self._has_layer(layer) else None
+
+    def _has_layer(self, layer: int | None) -> bool:
+        return layer is not None and 0 <= layer < self.layers
+
+    def _map(self, how: str, layer: int | None) -> Array | None:
+        if layer is None or not self._has_layer(layer) or self.method.yields != "maps":
+            return self._map_of_scorer(how, layer)
+        whole = self.explanation
+        if how == "rollout":
+            if whole is not None:
+                return whole.rollout(layer)
+            known = layer < len(self._rollouts)
+            return normalise_rows(self._rollouts[layer]) if known else None
+        maps = {} if whole is None or whole.maps is None else dict(enumerate(whole.maps))
+        maps = maps or self._maps
+        if how == "layer":
+            return maps.get(layer)
+        if not all(below in maps for below in range(layer + 1)):
+            return None
+        return np.sum([maps[below] for below in range(layer + 1)], axis=0, dtype=np.float64)
+
+    def _map_of_scorer(self, how: str, layer: int | None) -> Array | None:
+        """A method that scores tokens may still hold maps of some layers."""
+        return self._maps.get(layer) if how == "layer" and layer is not None else None
+
+    def _rows(self, how: str, focus: int | None) -> Array | None:
+        whole = self.explanation
+        if whole is None or whole.maps is None or not self._has_token(focus):
+            return None
+        row = whole.focus if focus is None else focus
+        if how == "rollout":
+            return np.stack([whole.rollout(layer)[row] for layer in range(len(whole.maps))])
+        rows = whole.maps[:, row]
+        return rows if how == "layer" else np.cumsum(rows, axis=0, dtype=np.float64)
+
+    def pushes(self, new: list[Want], focus: int) -> list[Want]:
+        """Which of the new arrays are sent unasked: all maps of a short text, of a long one
+        overviews, and the rows of the focus once it is finished."""
+        out = []
+        for want in new:
+            if want.what in ("layer", "rollout") and self.tokens > PUSH_TOKENS:
+                want = Want(self.run, "overview", want.layer, of=want.what)
+            out.append(want)
+        if self.explanation is not None:
+            out += self.focus_pushes(focus)
+        return list(dict.fromkeys(out))
+
+    def focus_pushes(self, focus: int) -> list[Want]:
+        """What a change of focus sends although nothing is computed."""
+        self.pushed_focus = focus
+        out = [Want(self.run, "scores", focus=focus)]
+        if self.tokens > PUSH_TOKENS and self.method.yields == "maps":
+            out += [Want(self.run, "rows", of=of, focus=focus) for of in ("rollout", "layer")]
+        return out
+
+
+def depends_on_focus(method: Method) -> bool:
+    """Mixing maps hold every token's row; all else may be computed for the focus token."""
+    return method.class_specific or method.yields != "maps"
+
+
+def text_array(case: Case, want: Want, check: Callable[[], None]) -> Array | None:
+    """Arrays of run "": attention by head, and what each head looks at."""
+    if not case.recorded:
+        return None
+    trace = case.trace()
+    if want.what == "heads":
+        if want.layer is None or not 0 <= want.layer < len(trace):
+            return None
+        return _numbers(trace.weights(want.layer))
+    if want.what != "head_stats":
+        return None
+    special = np.array([token.special for token in case.encoding.tokens])
+    layers = []
+    for layer in range(len(trace)):
+        check()
+        layers.append(head_stats(_numbers(trace.weights(layer)), special))
+    return np.stack(layers)
+
+
+def _numbers(weights: Any) -> Array:
+    return weights.detach().float().cpu().numpy()  # type: ignore[no-any-return]
+
+
+def head_stats(weights: Array, special: NDArray[np.bool_]) -> Array:
+    """[H, n, n] -> [H, 6]: mean weight on itself, the token before, the token after, the first
+    token, special tokens, and the largest share of maxima at one fixed offset."""
+    n = weights.shape[-1]
+
+    def along(offset: int) -> Array:
+        diagonal = np.diagonal(weights, offset, axis1=-2, axis2=-1)
+        return diagonal.mean(-1) if diagonal.shape[-1] else np.zeros(len(weights))
+
+    offsets = weights.argmax(-1) - np.arange(n)
+    most = [np.unique(of_head, return_counts=True)[1].max() / n for of_head in offsets]
+    columns = [
+        along(0),
+        along(-1),
+        along(1),
+        weights[..., 0].mean(-1),
+        weights[..., special].sum(-1).mean(-1),
+        np.array(most),
+    ]
+    return np.stack(columns, axis=-1).astype(np.float32)
