@@ -13,6 +13,7 @@ from mixwidget.models.tap import tapped_attention
 from tests import tiny
 
 TEXT = "the plot is thin but the acting is never boring ."
+EAGER_ONLY = ("gemma2", "mpnet", "deberta-v2", "gpt_neo", "bloom")
 
 
 @pytest.mark.parametrize("family", tiny.CONFIGS)
@@ -29,6 +30,8 @@ def test_parts_add_up(family):
         ("stablelm", {"use_parallel_residual": True}),
         ("opt", {"do_layer_norm_before": False}),
         ("bert", {"is_decoder": True}),
+        ("falcon", {"parallel_attn": False, "alibi": True}),
+        ("falcon", {"new_decoder_architecture": True, "num_kv_heads": 2}),
     ],
 )
 def test_parts_add_up_in_the_other_shape_of_a_family(family, shape):
@@ -42,12 +45,14 @@ def test_parts_add_up_in_the_other_shape_of_a_family(family, shape):
         (family, implementation)
         for family in tiny.CONFIGS
         for implementation in ("eager", "sdpa")
-        if (family, implementation) != ("gemma2", "sdpa")  # transformers refuses: softcapping
+        # transformers has no sdpa for these
+        if (family, implementation) not in {(name, "sdpa") for name in EAGER_ONLY}
     ],
 )
 def test_recording_changes_no_number(family, implementation):
     model = tiny.model(family, "")
     model.set_attn_implementation(implementation)
+    implementation = model.config._attn_implementation  # some families do not let themselves be set
     case = prepare(model, TEXT, tokenizer=tiny.tokenizer())
     with torch.no_grad():
         alone = model(**case.encoding.inputs).last_hidden_state
@@ -72,6 +77,23 @@ def test_record_holds_what_the_layer_did(family):
     causal = spec_for(model.config).causal
     assert trace.block(0).causal == causal
     assert bool(trace.weights(0).triu(1).any()) != causal
+
+
+@pytest.mark.parametrize("family", tiny.CONFIGS)
+def test_a_pass_with_its_graph_can_be_differentiated_by_weights_and_outputs(family):
+    model = tiny.model(family, "")
+    model.requires_grad_(False)
+    inputs = prepare(model, TEXT, tokenizer=tiny.tokenizer()).encoding.inputs
+    embeds = model.get_input_embeddings()(inputs["input_ids"]).detach().requires_grad_()
+    rest = {name: value for name, value in inputs.items() if name != "input_ids"}
+    trace = record(
+        model, {"inputs_embeds": embeds, **rest}, spec_for(model.config), keep_graph=True
+    )
+    nodes = [layer.weights for layer in trace.layers] + [layer.output for layer in trace.layers]
+    goal = trace.output.last_hidden_state.square().sum()
+    for node, gradient in zip(nodes, torch.autograd.grad(goal, nodes), strict=True):
+        assert gradient.shape == node.shape
+        assert gradient.abs().sum() > 0
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])

@@ -41,6 +41,7 @@ class BlockSpec:
         gate_up: one projection that gives gate and up, in this order, joined.
         norm_offset: added to the norms' weights (Gemma keeps gamma - 1).
         causal: whether a token sees only what comes before it.
+        by_hand: attention is computed without transformers' interface; see `watch`.
     """
 
     layers: str
@@ -57,6 +58,7 @@ class BlockSpec:
     after2: str | None = None
     norm_offset: float = 0.0
     causal: bool = False
+    by_hand: bool = False
 
     def but(self, **changes: Any) -> BlockSpec:
         """The same with some places changed: most families differ from another in little."""

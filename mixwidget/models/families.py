@@ -20,6 +20,9 @@ _BERT = BlockSpec(
     up="intermediate.dense",
     down="output.dense",
     act="intermediate.intermediate_act_fn",
+    query="attention.self.query",
+    key="attention.self.key",
+    value="attention.self.value",
 )
 
 _LLAMA = BlockSpec(
@@ -57,6 +60,9 @@ _OPT = BlockSpec(
     down="fc2",
     act="activation_fn",
     causal=True,
+    query="self_attn.q_proj",
+    key="self_attn.k_proj",
+    value="self_attn.v_proj",
 )
 
 
@@ -64,6 +70,37 @@ def _stablelm(config: Any) -> BlockSpec:
     if config.use_parallel_residual:  # one norm for both branches
         return _LLAMA.but(wiring="parallel", norm2="input_layernorm")
     return _LLAMA
+
+
+_BLOOM = BlockSpec(
+    layers="h",
+    wiring="pre",
+    out="self_attention.dense",
+    norm1="input_layernorm",
+    norm2="post_attention_layernorm",
+    up="mlp.dense_h_to_4h",
+    down="mlp.dense_4h_to_h",
+    act="mlp.gelu_impl",
+    causal=True,
+    by_hand=True,
+)
+
+
+def _bloom(config: Any) -> BlockSpec:
+    if config.apply_residual_connection_post_layernorm:
+        raise UnsupportedModelError(
+            "This BLOOM model takes its residuals after the norms, a wiring that is not known here."
+        )
+    return _BLOOM
+
+
+def _falcon(config: Any) -> BlockSpec:
+    spec = _BLOOM.but(act="mlp.act")
+    if not (config.parallel_attn or config.new_decoder_architecture):
+        return spec
+    if config.new_decoder_architecture and config.num_ln_in_parallel_attn != 1:
+        return spec.but(wiring="parallel", norm1="ln_attn", norm2="ln_mlp")
+    return spec.but(wiring="parallel", norm2="input_layernorm")
 
 
 _FAMILIES: dict[str, Spec] = {
@@ -82,6 +119,8 @@ _FAMILIES: dict[str, Spec] = {
         down="ffn_output",
         act="activation",
     ),
+    "mpnet": _BERT.but(out="attention.attn.o", norm1="attention.LayerNorm", by_hand=True),
+    "deberta-v2": _BERT.but(by_hand=True),
     "distilbert": BlockSpec(
         layers="transformer.layer",
         wiring="post",
@@ -91,6 +130,9 @@ _FAMILIES: dict[str, Spec] = {
         up="ffn.lin1",
         down="ffn.lin2",
         act="ffn.activation",
+        query="attention.q_lin",
+        key="attention.k_lin",
+        value="attention.v_lin",
     ),
     "gpt2": BlockSpec(
         layers="h",
@@ -103,6 +145,20 @@ _FAMILIES: dict[str, Spec] = {
         act="mlp.act",
         causal=True,
     ),
+    "gpt_neo": BlockSpec(
+        layers="h",
+        wiring="pre",
+        out="attn.attention.out_proj",
+        norm1="ln_1",
+        norm2="ln_2",
+        up="mlp.c_fc",
+        down="mlp.c_proj",
+        act="mlp.act",
+        causal=True,
+        by_hand=True,
+    ),
+    "bloom": _bloom,
+    "falcon": _falcon,
     "llama": _LLAMA,
     "mistral": _LLAMA,
     "qwen2": _LLAMA,

@@ -15,6 +15,7 @@ from ..errors import NumericsError, UnsupportedModelError
 from . import tap
 from .algebra import Block
 from .blocks import BlockSpec, all_at, at
+from .watch import Watching
 
 
 @dataclass
@@ -106,7 +107,7 @@ def record(
     with (
         tap.borrowed(model),
         recorder.hooks(),
-        tap.listening(recorder.attention),
+        Watching(recorder.attention) if spec.by_hand else tap.listening(recorder.attention),
         torch.set_grad_enabled(keep_graph),
     ):
         output = model(**inputs, **plain_output(model))
@@ -147,8 +148,10 @@ class _Recorder:
         return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
 
     def keep_rows(self, tensor: Tensor) -> Tensor:
-        """The same for vectors that a family may have joined over batch and tokens."""
-        return self.keep(tensor.reshape(1, -1, tensor.shape[-1]))
+        """The same for vectors that a family may have joined over batch and tokens, or that it
+        adds to in place afterwards."""
+        rows = self.keep(tensor.reshape(1, -1, tensor.shape[-1]))
+        return rows if self.keep_graph else rows.clone()
 
     def attention(self, module: nn.Module, weights: Tensor, values: Tensor) -> None:
         if self.current is not None and self.current.weights is None:
@@ -201,7 +204,7 @@ class _Recorder:
 
     def _attention_out(self, module: nn.Module, args: tuple[Any, ...], result: Tensor) -> None:
         if self._ours() and self.current is not None and self.current.attention_out is None:
-            self.current.attention_out = self.keep(result)
+            self.current.attention_out = self.keep_rows(result)
 
     def _ffn_in(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         if self._ours() and self.current is not None:
