@@ -42,6 +42,8 @@ class BlockSpec:
         norm_offset: added to the norms' weights (Gemma keeps gamma - 1).
         causal: whether a token sees only what comes before it.
         by_hand: attention is computed without transformers' interface; see `watch`.
+        query, key, value: the projections of attention, where it is plain (heads side by side,
+            no rotation): relevance methods follow them. `qkv` is one that gives all three.
     """
 
     layers: str
@@ -59,6 +61,10 @@ class BlockSpec:
     norm_offset: float = 0.0
     causal: bool = False
     by_hand: bool = False
+    query: str | None = None
+    key: str | None = None
+    value: str | None = None
+    qkv: str | None = None
 
     def but(self, **changes: Any) -> BlockSpec:
         """The same with some places changed: most families differ from another in little."""

@@ -118,6 +118,9 @@ _FAMILIES: dict[str, Spec] = {
         up="ffn",
         down="ffn_output",
         act="activation",
+        query="attention.query",
+        key="attention.key",
+        value="attention.value",
     ),
     "mpnet": _BERT.but(out="attention.attn.o", norm1="attention.LayerNorm", by_hand=True),
     "deberta-v2": _BERT.but(by_hand=True),
@@ -144,6 +147,7 @@ _FAMILIES: dict[str, Spec] = {
         down="mlp.c_proj",
         act="mlp.act",
         causal=True,
+        qkv="attn.c_attn",
     ),
     "gpt_neo": BlockSpec(
         layers="h",
