@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # In the order in which menus and tables list them.
 _MODULES = (
     "attention",
+    "norms",
+    "alti",
     "gradients",
     "class_activation",
     "perturbation",

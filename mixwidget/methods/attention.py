@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from ..explanation import Part
+from ..flow import check_cost as check_flow_cost
+from ..flow import flow_rows, flow_seconds, forward_seconds
+from ..models.algebra import mixing_ratio
 from .registry import method
 
 if TYPE_CHECKING:
@@ -58,3 +62,81 @@ def attention_rollout(run: Run) -> Iterator[Part]:
     for layer in run.layers():
         mean = run.trace.weights(layer).mean(0)
         yield run.part(layer, 0.5 * mean + 0.5 * torch.eye(len(mean), device=mean.device))
+
+
+@method(
+    "attention_flow",
+    title="Attention flow",
+    family="attention",
+    yields="maps",
+    **_ABNAR,  # type: ignore[arg-type]
+    needs=("attention",),
+    combine="flow",
+    measures="The most that could flow from a token back to each input token, if attention "
+    "weights were the widths of pipes between the layers.",
+    formula=r"M = \tfrac12 W + \tfrac12 I, \quad "
+    r"F_{ij} \propto \mathrm{maxflow}\big((L, i) \to (0, j)\big) "
+    r"\text{ with capacities } M^l",
+    ignores="Values and norms. Each input token is asked alone, so that flows to different "
+    "tokens use the same pipes: wide pipes make all tokens look alike.",
+    cost=lambda size: flow_seconds(size.layers, size.tokens) / forward_seconds(size),
+)
+def attention_flow(run: Run) -> Iterator[Part]:
+    """M = 0.5 W + 0.5 I; scores are the maximum flows from the focus token, sum 1.
+
+    The maps come at once; the flows of the focus row follow as the final scores. Other rows
+    and layers are computed when `Explanation.rollout` is asked for them. Departure: the paper
+    leaves the flows as they are, here rows sum to 1.
+    """
+    check_flow_cost(len(run.trace), run.trace.tokens)
+    maps = []
+    for layer in range(len(run.trace)):
+        run.check()
+        mean = run.trace.weights(layer).mean(0)
+        maps.append(run.part(layer, 0.5 * mean + 0.5 * torch.eye(len(mean), device=mean.device)))
+        yield maps[-1]
+
+    def progress(share: float) -> None:
+        run.check()
+        run.report(share)
+
+    stacked = np.stack([part.map for part in maps if part.map is not None])
+    flow = flow_rows(stacked, rows=[run.focus], progress=progress)
+    yield run.final(torch.from_numpy(flow[0]))
+
+
+@method(
+    "attention_residual",
+    title="Attention with measured residual",
+    family="attention",
+    yields="maps",
+    paper="Modarressi et al.: GlobEnc: Quantifying Global Token Attribution by Incorporating "
+    "the Whole Encoder Layer in Transformers (its W_RES)",
+    year=2022,
+    link="https://aclanthology.org/2022.naacl-main.19",
+    needs=("attention", "values"),
+    measures="Attention to the other tokens, with what a token keeps of itself measured from "
+    "the vectors instead of assumed.",
+    formula=r"M_{ij} = r_i \frac{W_{ij}}{\sum_{k \ne i} W_{ik}} \ (j \ne i), \quad "
+    r"M_{ii} = 1 - r_i, \quad "
+    r"r_i = \frac{\|\sum_{j \ne i} u_{ij}\|}{\|\sum_{j \ne i} u_{ij}\| + \|u_{ii}\|}",
+    ignores="The size of the values, within what comes from other tokens; the feed-forward.",
+    cost=lambda size: 0.25,
+)
+def attention_residual(run: Run) -> Iterator[Part]:
+    """W without its diagonal, rows normalised, times r_i, and 1 - r_i on the diagonal. [n, n]
+
+    r_i is the mixing ratio of `globenc`; it is in `info["mixing_ratio"]`, [layers, n]. A row
+    with nothing off its diagonal keeps itself.
+    """
+    ratios = run.info["mixing_ratio"] = np.zeros((len(run.trace), run.trace.tokens), np.float32)
+    for layer in run.layers():
+        block = run.trace.block(layer)
+        ratio = mixing_ratio(block, block.stage("enc"))
+        others = block.weights.mean(0)
+        others.fill_diagonal_(0)
+        total = others.sum(-1)
+        ratio = torch.where(total > 0, ratio, torch.zeros_like(ratio))
+        share = torch.where(total > 0, ratio / total, torch.zeros_like(ratio))
+        ratios[layer] = ratio.cpu().numpy()
+        yield run.part(layer, others * share[:, None] + torch.diag(1 - ratio))

@@ -1,0 +1,126 @@
+"""Maximum flow through the layers: attention weights as the widths of pipes.
+
+Nodes are (l, i), token i after layer l, with l = 0 the input; an edge goes from (l, i) down to
+(l - 1, j) with capacity M^l_ij. The flow of a pair is the most that can go from (L, i) to
+(0, j). Abnar and Zuidema (2020), Quantifying Attention Flow in Transformers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .aggregate import normalise_rows
+from .errors import CostError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    from .methods.registry import Size
+
+Array = NDArray[np.floating]
+
+# scipy works on 32-bit integers; a token's whole outflow becomes this many units.
+_UNITS = 2**29
+
+# One flow takes about this long for each edge (measured: see docs/benchmarks.md).
+_SECONDS_PER_EDGE = 2e-8
+LIMIT_SECONDS = 600.0
+
+
+def flow_seconds(layers: int, tokens: int, rows: int = 1) -> float:
+    """Estimated time of the flows from `rows` tokens of the last layer to every input token."""
+    return _SECONDS_PER_EDGE * layers * tokens**2 * tokens * rows
+
+
+def forward_seconds(size: Size) -> float:
+    """A rough forward pass at 10^11 operations a second, to put a time in relation to."""
+    layer = 4 * size.width**2 + 2 * size.width * size.inner + 2 * size.tokens * size.width
+    return 2 * size.tokens * size.layers * layer / 1e11
+
+
+def check_cost(layers: int, tokens: int, rows: int = 1, limit: float = LIMIT_SECONDS) -> None:
+    """Refuse beforehand what would take longer than `limit` seconds."""
+    seconds = flow_seconds(layers, tokens, rows)
+    if seconds > limit:
+        flows = f"{rows * tokens:,} maximum flows of {layers * tokens**2:,} edges"
+        raise CostError(
+            f"Attention flow over {tokens} tokens and {layers} layers needs {flows}, about "
+            f"{_spoken(seconds)}. Shorten the text, read one row (.scores) instead of the whole "
+            "rollout, or use attention_rollout."
+        )
+
+
+def _spoken(seconds: float) -> str:
+    for size, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {name}"
+    return f"{seconds:.0f} seconds"
+
+
+def maximum_flow(
+    maps: Array,
+    layers: Sequence[int] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Array:
+    """[L, n, n] -> flows from each token after each of `layers` (all, if None) to the input.
+
+    Shape [layers, n, n]; rows sum to 1. n^2 flows a layer: for one row, use `flow_rows`.
+    `progress` is called with the share done, and may raise to stop. Raises `CostError` before
+    starting if it would take more than ten minutes.
+    """
+    tokens = maps.shape[-1]
+    chosen = range(len(maps)) if layers is None else layers
+    check_cost(sum(layer + 1 for layer in chosen), tokens, tokens)
+    work = float(sum(layer + 1 for layer in chosen)) or 1.0
+    flows, done = [], 0.0
+    for layer in chosen:
+        part = (layer + 1) / work
+        inner = _within(progress, done, part)
+        flows.append(flow_rows(maps[: layer + 1], range(tokens), inner))
+        done += part
+    return np.stack(flows) if flows else np.zeros((0, tokens, tokens))
+
+
+def _within(
+    progress: Callable[[float], None] | None, start: float, part: float
+) -> Callable[[float], None] | None:
+    return None if progress is None else lambda share: progress(start + share * part)
+
+
+def flow_rows(
+    maps: Array, rows: Sequence[int], progress: Callable[[float], None] | None = None
+) -> Array:
+    """Flows from some tokens after the last layer to every input token, [rows, n], sum 1."""
+    from scipy.sparse.csgraph import maximum_flow as scipy_flow
+
+    layers, tokens = len(maps), maps.shape[-1]
+    flows = np.zeros((len(rows), tokens))
+    for number, row in enumerate(rows):
+        graph = _graph(maps, row)
+        source = layers * tokens
+        for sink in range(tokens):
+            if progress is not None:
+                progress((number * tokens + sink) / (len(rows) * tokens))
+            flows[number, sink] = scipy_flow(graph, source, sink).flow_value
+    return normalise_rows(flows)
+
+
+def _graph(maps: Array, row: int) -> csr_matrix:
+    """Capacities as a sparse matrix; of the last layer only the one node that is asked for."""
+    from scipy.sparse import csr_matrix
+
+    layers, tokens = len(maps), maps.shape[-1]
+    scale = _UNITS / max(float(maps.sum(-1).max(initial=0.0)), 1e-30)
+    pipes = np.rint(maps.astype(np.float64) * scale).astype(np.int32)
+    layer, target, source = np.nonzero(pipes)
+    kept = (layer < layers - 1) | (target == row)
+    layer, target, source = layer[kept], target[kept], source[kept]
+    above = np.where(layer == layers - 1, layers * tokens, (layer + 1) * tokens + target)
+    size = layers * tokens + 1
+    return csr_matrix(
+        (pipes[layer, target, source], (above, layer * tokens + source)), shape=(size, size)
+    )

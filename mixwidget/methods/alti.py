@@ -1,0 +1,54 @@
+"""ALTI: how near a token's part comes to the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..explanation import Part
+from ..models.distances import part_distances, proximity
+from .registry import Size, method
+
+if TYPE_CHECKING:
+    from ..engine import Run
+
+
+def _cost(size: Size) -> float:
+    """n^2 d (H + a few) per layer, bound by memory, against the layer's own products."""
+    pairs = size.tokens * size.width * (2 * size.heads + 24)
+    layer = 2 * (4 * size.width**2 + 2 * size.width * size.inner + 2 * size.tokens * size.width)
+    return 0.2 + 2 * pairs / layer
+
+
+@method(
+    "alti",
+    title="ALTI",
+    family="contributions",
+    yields="maps",
+    paper="Ferrando et al.: Measuring the Mixing of Contextual Information in the Transformer",
+    year=2022,
+    link="https://aclanthology.org/2022.emnlp-main.595",
+    needs=("attention", "values"),
+    measures="How much nearer the output of attention and residual is to zero without a "
+    "token's part: a part that points the same way counts, one that cancels does not.",
+    formula=r"M_{ij} \propto \max\big(0,\ \|y_i\|_p - \|y_i - t_{ij}\|_p\big)",
+    ignores="The feed-forward. Parts that point away from the output count as nothing.",
+    cost=_cost,
+    options={
+        "p": ((1, 2), "the distance: 1 adds absolute differences, 2 is Euclidean"),
+        "ln2": ((False, True), "push the parts through the second norm too"),
+    },
+)
+def alti(run: Run, *, p: int = 1, ln2: bool = False) -> Iterator[Part]:
+    """C_ij = max(0, ||y_i||_p - ||y_i - t_ij||_p), rows normalised. [n, n]
+
+    y_i is the output of the first norm and t_ij the part of it that comes from j; in pre-norm,
+    parallel and sandwich blocks y_i is the residual stream after attention. With `ln2` both
+    are carried through the second norm of a post-norm block and y_i is the layer's output
+    (the feed-forward's part in it belongs to no token); elsewhere `ln2` changes nothing. A
+    row whose terms are all clipped goes to the source with the smallest distance.
+    """
+    for layer in run.layers():
+        block = run.trace.block(layer)
+        stage = block.stage("enc" if ln2 else "res_ln")
+        yield run.part(layer, proximity(block, stage, part_distances(block, stage, p, run.tick), p))
