@@ -119,6 +119,11 @@ def _float_of(tensor: Tensor) -> torch.dtype:
 
 def _wide(tensor: Tensor) -> Tensor:
     """Half precision becomes float32: differences of near-equal vectors are our trade."""
+    if tensor.is_meta:
+        raise UnsupportedModelError(
+            "Some of the model's weights are not in memory (offloaded to disk or CPU). Load it "
+            "without offloading to take it apart."
+        )
     tensor = tensor.detach()
     return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
 
