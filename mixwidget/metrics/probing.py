@@ -1,0 +1,136 @@
+"""Probing: what a layer knows, and how its vectors lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..engine import Case
+from ..errors import InputError
+from ..models import StageName, check_focus
+from .evidence import Values
+
+# Shares of the data, in percent, at which the online code trains its next probe.
+BLOCKS = (0.8, 1.6, 3.2, 6.25, 12.5, 25.0, 50.0, 100.0)
+
+
+def compression(
+    features: NDArray[Any],
+    labels: Sequence[Any],
+    *,
+    blocks: Sequence[float] = BLOCKS,
+    seed: int = 0,
+    penalty: float = 1.0,
+) -> float:
+    """How well a layer's vectors tell the labels: N log2 K / codelength in bits.
+
+    The online code: labels are sent block by block, each with the probe trained on all
+    before it; the first block costs log2 K bits a label. 1 means the probe learnt nothing.
+    The probe is logistic regression on standardised features: it has one optimum, so the
+    number depends on the data and the order alone. Examples are shuffled by `seed`.
+
+    Args:
+        features: [N, d].
+        labels: N classes.
+        blocks: ends of the blocks in percent of N, rising to 100.
+        penalty: strength of the probe's L2 penalty (sklearn's 1 / C).
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    x = np.asarray(features, dtype=np.float64)
+    classes, y = np.unique(np.asarray(labels), return_inverse=True)
+    count, kinds = len(y), len(classes)
+    if x.ndim != 2 or len(x) != count:
+        raise InputError(f"features must be [{count}, d] for {count} labels, not {x.shape}.")
+    if kinds < 2:
+        raise InputError("Probing needs examples of at least two classes.")
+    order = np.random.default_rng(seed).permutation(count)
+    x, y = x[order], y[order]
+    ends = sorted({max(1, round(count * share / 100)) for share in blocks} | {count})
+    bits = ends[0] * np.log2(kinds)
+    for begin, end in pairwise(ends):
+        chance = np.full((end - begin, kinds), 1.0 / kinds)
+        seen = np.unique(y[:begin])
+        if len(seen) > 1:
+            probe = make_pipeline(
+                StandardScaler(), LogisticRegression(C=1.0 / penalty, max_iter=2000)
+            ).fit(x[:begin], y[:begin])
+            # A class not seen yet must still have a code word.
+            chance[:, seen] = probe.predict_proba(x[begin:end])
+            chance = 0.999 * chance + 0.001 / kinds
+            chance /= chance.sum(1, keepdims=True)
+        bits -= float(np.log2(chance[np.arange(end - begin), y[begin:end]]).sum())
+    return float(count * np.log2(kinds) / bits)
+
+
+def layer_features(case: Case, focus: Any = None) -> NDArray[np.float32]:
+    """What each layer holds at the focus token, [layers + 1, d]; first the embeddings."""
+    row = check_focus(focus, case.source, case.encoding)
+    layers = case.trace().layers
+    rows = [layers[0].input[row], *(record.output[row] for record in layers)]  # type: ignore[index]
+    return torch.stack([r.detach().float().cpu() for r in rows]).numpy()
+
+
+def mean_cosine(vectors: NDArray[Any], *, pairs: int = 1000, seed: int = 0) -> float:
+    """Mean cosine of random pairs of different vectors, [N, d]: anisotropy if far from 0."""
+    x = np.asarray(vectors, dtype=np.float64)
+    count = len(x)
+    if count < 2:
+        raise InputError("There must be at least two vectors to compare.")
+    generator = np.random.default_rng(seed)
+    first = generator.integers(0, count, pairs)
+    second = (first + generator.integers(1, count, pairs)) % count
+    lengths = np.maximum(np.linalg.norm(x, axis=1), np.finfo(float).tiny)
+    products = np.einsum("pd,pd->p", x[first], x[second])
+    return float(np.mean(products / (lengths[first] * lengths[second])))
+
+
+def anisotropy(
+    cases: Sequence[Case], *, stage: StageName = "res_ln", pairs: int = 1000, seed: int = 0
+) -> dict[str, Values]:
+    """Mean cosine of random pairs, per layer, over the tokens of some texts.
+
+    Returns "outputs": of the layers' outputs, and "transformed": of the transformed vectors
+    u_ij = scale_i sum_h A^h_ij g^h_j (with the residual where i = j) at a stage of the block.
+
+    For the transformed vectors a random sample of (i, j) in each text is built: all n^2 of
+    them are never held.
+    """
+    if not cases:
+        raise InputError("Give at least one text.")
+    generator = np.random.default_rng(seed)
+    layers = len(cases[0].trace())
+    sample = max(2, -(-2 * pairs // len(cases)))
+    outputs: list[list[Values]] = [[] for _ in range(layers)]
+    transformed: list[list[Values]] = [[] for _ in range(layers)]
+    for case in cases:
+        n = case.trace().tokens
+        rows, columns = (torch.from_numpy(generator.integers(0, n, sample)) for _ in range(2))
+        for layer in range(layers):
+            block = case.trace().block(layer)
+            outputs[layer].append(block.output.double().cpu().numpy())
+            vectors = _transformed(block, block.stage(stage), rows, columns)
+            transformed[layer].append(vectors.double().cpu().numpy())
+
+    def summary(held: list[list[Values]]) -> Values:
+        return np.array([mean_cosine(np.concatenate(one), pairs=pairs, seed=seed) for one in held])
+
+    return {"outputs": summary(outputs), "transformed": summary(transformed)}
+
+
+def _transformed(block: Any, stage: Any, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+    """u_ij for pairs (i, j), [pairs, d]."""
+    with torch.no_grad():
+        weighted = block.values[:, columns] * block.weights[:, rows, columns].unsqueeze(-1)
+        vectors = torch.einsum("hpk,hkd->pd", weighted, stage.project) * stage.scale[rows]
+        if stage.residual is not None:
+            own = (rows == columns).to(vectors).unsqueeze(-1)
+            vectors = vectors + own * stage.residual[rows]
+        return vectors
