@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .aggregate import AGGREGATES, Combine, normalise_rows, rollout
 from .errors import InputError, UnsupportedMethodError
+from .flow import Flows
 from .tokens import Target, Token
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class Explanation:
     def scores(self) -> Array:
         if self.own_scores is not None:
             return self.own_scores
+        if self.maps is not None and self.combine == "flow":
+            return np.asarray(self._flows.row(len(self.maps) - 1, self.focus), dtype=np.float32)
         if self.maps is not None:
             row = self.maps[-1] if self.scores_from == "last" else self._unscaled_rollout()[-1]
             return np.asarray(row[self.focus], dtype=np.float32)
@@ -87,6 +90,11 @@ class Explanation:
     def _combined(self) -> NDArray[np.floating]:
         return rollout(self._need_maps(), self.combine)
 
+    @cached_property
+    def _flows(self) -> Flows:
+        """Maximum flows are dear: each row is computed when it is first asked for."""
+        return Flows(self._need_maps())
+
     def _need_maps(self) -> Array:
         if self.maps is None:
             raise UnsupportedMethodError(
@@ -96,6 +104,8 @@ class Explanation:
 
     def rollout(self, layer: int = -1) -> Array:
         """Maps combined up to and including a layer: [n, n], rows sum to 1."""
+        if self.combine == "flow":
+            return np.asarray(self._flows[self._layer(layer)], dtype=np.float32)
         return np.asarray(normalise_rows(self._combined[self._layer(layer)]), dtype=np.float32)
 
     def aggregate(self, how: str = "rollout", layer: int = -1) -> Array:
@@ -113,14 +123,17 @@ class Explanation:
             raise InputError(f"layer is {layer}, but there are layers 0 to {count - 1}.")
         return layer % count
 
-    def with_focus(self, focus: int) -> Explanation:
+    def with_focus(self, focus: int, target: Target | None = None) -> Explanation:
         """The same maps read at another token. For mixing maps only: where a method computes
-        its scores for the focus token, explain again."""
+        its scores for the focus token or a target, explain again."""
         if not 0 <= focus < len(self.tokens):
             raise InputError(f"focus is {focus}, but the tokens are 0 to {len(self.tokens) - 1}.")
-        other = replace(self, focus=focus)
-        if "_combined" in self.__dict__:  # the same for every token, and not cheap
-            other.__dict__["_combined"] = self._combined
+        other = replace(self, focus=focus, target=target or self.target)
+        if self.combine == "flow":
+            other = replace(other, own_scores=None)  # those of the other token
+        for name in ("_combined", "_flows"):  # the same for every token, and not cheap
+            if name in self.__dict__:
+                other.__dict__[name] = self.__dict__[name]
         return other
 
     def to_frame(self) -> pd.DataFrame:

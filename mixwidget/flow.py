@@ -61,34 +61,36 @@ def _spoken(seconds: float) -> str:
     return f"{seconds:.0f} seconds"
 
 
-def maximum_flow(
-    maps: Array,
-    layers: Sequence[int] | None = None,
-    progress: Callable[[float], None] | None = None,
-) -> Array:
-    """[L, n, n] -> flows from each token after each of `layers` (all, if None) to the input.
+def maximum_flow(maps: Array) -> Array:
+    """[L, n, n] -> flows from each token after each layer to the input tokens, rows sum 1.
 
-    Shape [layers, n, n]; rows sum to 1. n^2 flows a layer: for one row, use `flow_rows`.
-    `progress` is called with the share done, and may raise to stop. Raises `CostError` before
-    starting if it would take more than ten minutes.
+    n^2 flows a layer: raises `CostError` before starting if that takes more than ten minutes.
     """
-    tokens = maps.shape[-1]
-    chosen = range(len(maps)) if layers is None else layers
-    check_cost(sum(layer + 1 for layer in chosen), tokens, tokens)
-    work = float(sum(layer + 1 for layer in chosen)) or 1.0
-    flows, done = [], 0.0
-    for layer in chosen:
-        part = (layer + 1) / work
-        inner = _within(progress, done, part)
-        flows.append(flow_rows(maps[: layer + 1], range(tokens), inner))
-        done += part
-    return np.stack(flows) if flows else np.zeros((0, tokens, tokens))
+    layers, tokens = len(maps), maps.shape[-1]
+    check_cost(layers * (layers + 1) // 2, tokens, tokens)
+    return np.stack([flow_rows(maps[: layer + 1], range(tokens)) for layer in range(layers)])
 
 
-def _within(
-    progress: Callable[[float], None] | None, start: float, part: float
-) -> Callable[[float], None] | None:
-    return None if progress is None else lambda share: progress(start + share * part)
+class Flows:
+    """The same as `maximum_flow`, each row computed when it is first asked for."""
+
+    def __init__(self, maps: Array) -> None:
+        self.maps = maps
+        self._rows: dict[tuple[int, int], Array] = {}
+
+    def row(self, layer: int, token: int) -> Array:
+        """Flows from a token after a layer to every input token, [n], sum 1."""
+        if (layer, token) not in self._rows:
+            check_cost(layer + 1, self.maps.shape[-1])
+            self._rows[layer, token] = flow_rows(self.maps[: layer + 1], [token])[0]
+        return self._rows[layer, token]
+
+    def __getitem__(self, layer: int) -> Array:
+        """Flows from every token after a layer, [n, n]."""
+        tokens = self.maps.shape[-1]
+        missing = sum((layer, token) not in self._rows for token in range(tokens))
+        check_cost(layer + 1, tokens, missing)
+        return np.stack([self.row(layer, token) for token in range(tokens)])
 
 
 def flow_rows(
