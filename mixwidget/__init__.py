@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from .explanation import Part as Part
     from .models.blocks import BlockSpec as BlockSpec
     from .models.families import register_family as register_family
+    from .widget import MixView as MixView
 
 # Public names and where they live. They are imported when first used, so that
 # `import mixwidget` stays light: torch and transformers come with the first model.
 _PUBLIC = {
     "BlockSpec": ".models.blocks",
     "Explanation": ".explanation",
+    "MixView": ".widget",
     "Part": ".explanation",
     "explain": ".engine",
     "register_family": ".models.families",

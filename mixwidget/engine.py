@@ -70,6 +70,11 @@ class Case:
                 )
         return self._errors[layer]
 
+    def known_errors(self) -> list[float]:
+        """The relative errors that have been computed, all layers or none."""
+        known = [self._errors[layer] for layer in sorted(self._errors)]
+        return known if self._trace is not None and len(known) == len(self._trace) else []
+
     def size(self) -> Size:
         trace = self.trace()
         block = trace.block(0)

@@ -188,7 +188,7 @@ def shrink(values: NDArray[Any], most: int = OVERVIEW) -> NDArray[Any]:
     edges = np.arange(most) * n // most
 
     def patches(pick: np.ufunc) -> NDArray[Any]:
-        return pick.reduceat(pick.reduceat(values, edges, axis=-1), edges, axis=-2)  # type: ignore[no-any-return]
+        return pick.reduceat(pick.reduceat(values, edges, axis=-1), edges, axis=-2)
 
     high = patches(np.maximum)
     if values.min() >= 0:

@@ -15,6 +15,7 @@ from .protocol import PUSH_TOKENS, Want, shrink
 if TYPE_CHECKING:
     from .engine import Case
     from .methods.registry import Method
+    from .tokens import Target
 
 Array = NDArray[Any]
 
@@ -98,12 +99,12 @@ class Result:
             new += [Want(self.run, "rollout", layer) for layer in range(len(explanation.maps))]
         return new
 
-    def at(self, focus: int) -> Explanation | None:
+    def at(self, focus: int, target: Target | None = None) -> Explanation | None:
         """The explanation read at a focus token."""
         whole = self.explanation
-        if whole is None or whole.focus == focus or not self.follows_focus:
+        if whole is None or not self.follows_focus or not 0 <= focus < self.tokens:
             return whole
-        return whole.with_focus(focus)
+        return whole.with_focus(focus, target)
 
     def array(self, want: Want) -> Array | None:
         """The numbers asked for; None where they do not exist (yet)."""
@@ -149,7 +150,7 @@ class Result:
             return maps.get(layer)
         if not all(below in maps for below in range(layer + 1)):
             return None
-        return np.sum([maps[below] for below in range(layer + 1)], axis=0, dtype=np.float64)
+        return np.stack([maps[below] for below in range(layer + 1)]).sum(0, dtype=np.float64)
 
     def _map_of_scorer(self, how: str, layer: int | None) -> Array | None:
         """A method that scores tokens may still hold maps of some layers."""
@@ -211,7 +212,7 @@ def text_array(case: Case, want: Want, check: Callable[[], None]) -> Array | Non
 
 
 def _numbers(weights: Any) -> Array:
-    return weights.detach().float().cpu().numpy()  # type: ignore[no-any-return]
+    return weights.detach().float().cpu().numpy()
 
 
 def head_stats(weights: Array, special: NDArray[np.bool_]) -> Array:

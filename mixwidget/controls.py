@@ -1,0 +1,246 @@
+"""The controls of a `MixView`: synced traits, each with its check.
+
+A wrong value raises `traitlets.TraitError` and changes nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+from traitlets import TraitError, validate
+
+from . import describe
+from .errors import MixwidgetError
+from .protocol import AGGREGATES
+
+if TYPE_CHECKING:
+    from .engine import Case
+
+VIEWS = ("text", "layers", "map", "graph", "multiples", "compare", "faithfulness", "heads")
+UNITS = ("tokens", "words")
+COLOURS = ("blues", "viridis", "cividis", "greys")
+MOST_COMPARED = 4
+
+Proposal = dict[str, Any]
+
+
+def _checked(check: Callable[[Any, Any], Any]) -> Callable[[Any, Proposal], Any]:
+    """A validator of the value alone, whose typed errors become TraitErrors."""
+
+    @wraps(check)
+    def validator(self: Any, proposal: Proposal) -> Any:
+        try:
+            return check(self, proposal["value"])
+        except MixwidgetError as error:
+            raise TraitError(str(error)) from error
+
+    return validator
+
+
+def whole_number(value: Any, name: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TraitError(f"{name} must be a whole number, not {value!r}.")
+    return int(value.__index__())
+
+
+def one_of(value: Any, allowed: tuple[str, ...], name: str) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise TraitError(f"{name} is {value!r}; it can be {', '.join(allowed)}.")
+    return value
+
+
+def check_method(id: Any) -> str:
+    """A registered id. Reading the registry imports torch: a plain default need not."""
+    if id == "alti" and "torch" not in sys.modules:
+        return str(id)
+    from .methods.registry import get_method
+
+    return get_method(id).id
+
+
+class Controls(traitlets.HasTraits):
+    """What the user sets, in Python or in the browser. See docs/architecture.md."""
+
+    text = traitlets.Any("", help="The input; a change runs it.").tag(sync=True)
+    text_pair = traitlets.Any("", help='The second text of a pair, "" for none.').tag(sync=True)
+    method = traitlets.Any("alti", help="The id of the method in front.").tag(sync=True)
+    compared = traitlets.Any(help="Up to four methods to compare.").tag(sync=True)
+    params = traitlets.Any(help="{method: {option: value}}.").tag(sync=True)
+    view = traitlets.Any("text", help=f"The open tab: {', '.join(VIEWS)}.").tag(sync=True)
+    layer = traitlets.Any(None, help="Layer shown, from 0; negative: from the top.").tag(sync=True)
+    aggregate = traitlets.Any("rollout", help="One layer alone, or combined.").tag(sync=True)
+    focus = traitlets.Any(None, help="The token whose row is read.").tag(sync=True)
+    target = traitlets.Any(None, help="What is explained; None: the prediction.").tag(sync=True)
+    threshold = traitlets.Any(0.1, help="Edges weaker than this share are hidden.").tag(sync=True)
+    top_k = traitlets.Any(0, help="Edges kept per token; 0: use the threshold.").tag(sync=True)
+    unit = traitlets.Any("tokens", help="tokens or words.").tag(sync=True)
+    special = traitlets.Any(True, help="Whether special tokens are shown.").tag(sync=True)
+    colours = traitlets.Any("blues", help=f"Colours: {', '.join(COLOURS)}.").tag(sync=True)
+    head = traitlets.Any(-1, help="The head shown; -1: the mean of all.").tag(sync=True)
+
+    @traitlets.default("compared")
+    def _no_compared(self) -> list[str]:
+        return []
+
+    @traitlets.default("params")
+    def _no_params(self) -> dict[str, Any]:
+        return {}
+
+    # What the checks of layer, head, focus and target need to know; None while it is unknown.
+
+    def _known_case(self) -> Case | None:
+        return None
+
+    @validate("text")
+    @_checked
+    def _check_text(self, value: Any) -> str:
+        if not isinstance(value, str):
+            raise TraitError(f"text must be a string, not {type(value).__name__}.")
+        if not value.strip():
+            raise TraitError("text is empty; give it at least one word.")
+        return value
+
+    @validate("text_pair")
+    @_checked
+    def _check_text_pair(self, value: Any) -> str:
+        value = "" if value is None else value
+        if not isinstance(value, str):
+            raise TraitError(f"text_pair must be a string, not {type(value).__name__}.")
+        if value and not value.strip():
+            raise TraitError('text_pair is blank; give it a word, or "" for no pair.')
+        return value
+
+    @validate("method")
+    @_checked
+    def _check_method(self, value: Any) -> str:
+        return check_method(value)
+
+    @validate("compared")
+    @_checked
+    def _check_compared(self, value: Any) -> list[str]:
+        if not isinstance(value, list | tuple):
+            raise TraitError(f"compared must be a list of methods, not {value!r}.")
+        ids = list(dict.fromkeys(check_method(id) for id in value))
+        if len(ids) > MOST_COMPARED:
+            raise TraitError(f"At most {MOST_COMPARED} methods can be compared, not {len(ids)}.")
+        return ids
+
+    @validate("params")
+    @_checked
+    def _check_params(self, value: Any) -> dict[str, dict[str, Any]]:
+        from .methods.registry import get_method
+
+        if not isinstance(value, dict) or not all(isinstance(v, dict) for v in value.values()):
+            raise TraitError("params must be a dict of dicts: {method: {option: value}}.")
+        options = {str(id): describe.plain(given) for id, given in value.items()}
+        for id, given in options.items():
+            get_method(id).options(given)
+        return {id: given for id, given in options.items() if given}
+
+    @validate("view")
+    @_checked
+    def _check_view(self, value: Any) -> str:
+        return one_of(value, VIEWS, "view")
+
+    @validate("aggregate")
+    @_checked
+    def _check_aggregate(self, value: Any) -> str:
+        return one_of(value, AGGREGATES, "aggregate")
+
+    @validate("unit")
+    @_checked
+    def _check_unit(self, value: Any) -> str:
+        return one_of(value, UNITS, "unit")
+
+    @validate("colours")
+    @_checked
+    def _check_colours(self, value: Any) -> str:
+        return one_of(value, COLOURS, "colours")
+
+    @validate("special")
+    @_checked
+    def _check_special(self, value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise TraitError(f"special must be True or False, not {value!r}.")
+        return value
+
+    @validate("threshold")
+    @_checked
+    def _check_threshold(self, value: Any) -> float:
+        number = isinstance(value, int | float) or hasattr(value, "__float__")
+        if isinstance(value, bool | str) or not number or not 0 <= float(value) <= 1:
+            raise TraitError(f"threshold must be a number from 0 to 1, not {value!r}.")
+        return float(value)
+
+    @validate("top_k")
+    @_checked
+    def _check_top_k(self, value: Any) -> int:
+        number = whole_number(value, "top_k")
+        if number < 0:
+            raise TraitError(f"top_k must be 0 or more, not {number}.")
+        return number
+
+    @validate("layer")
+    @_checked
+    def _check_layer(self, value: Any) -> int | None:
+        case = self._known_case()
+        if value is None:
+            return None if case is None else len(case.trace()) - 1
+        number = whole_number(value, "layer")
+        if case is None:
+            return number
+        count = len(case.trace())
+        if not -count <= number < count:
+            raise TraitError(f"layer is {number}, but the model has layers 0 to {count - 1}.")
+        return number % count
+
+    @validate("head")
+    @_checked
+    def _check_head(self, value: Any) -> int:
+        number, case = whole_number(value, "head"), self._known_case()
+        if number < -1:
+            raise TraitError(f"head must be -1 (the mean of all) or a head number, not {number}.")
+        if case is not None and number >= case.trace().heads:
+            last = case.trace().heads - 1
+            raise TraitError(f"head is {number}, but the model has heads 0 to {last}.")
+        return number
+
+    @validate("focus")
+    @_checked
+    def _check_focus(self, value: Any) -> int | None:
+        case = self._known_case()
+        if case is None or value is None:
+            return None if value is None else whole_number(value, "focus")
+        from .models import check_focus
+
+        return check_focus(value, case.source, case.encoding)
+
+    @validate("target")
+    @_checked
+    def _check_target(self, value: Any) -> Any:
+        value = target_value(value)
+        case = self._known_case()
+        if case is not None:
+            from .models import check_focus, resolve_target
+
+            row = check_focus(None, case.source, case.encoding)
+            resolve_target(value, case.source, case.encoding, case.trace().output, row)
+        return value
+
+
+def target_value(value: Any) -> Any:
+    """A target as it is synced: None, a number, a name, or a list of two of them."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple):
+        if len(value) != 2:
+            raise TraitError("target may be a pair: (start, end), or (for, against).")
+        return [target_value(part) for part in value]
+    return whole_number(value, "target")
+
+
+CONTROLS: tuple[str, ...] = tuple(Controls.class_trait_names(sync=True))

@@ -1,0 +1,195 @@
+"""Text, model and methods in plain values, as the browser shows them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import (
+    InputError,
+    MixwidgetError,
+    ModelInputError,
+    TextTooLongError,
+    TokenizerNotFoundError,
+    UnsupportedMethodError,
+    UnsupportedModelError,
+)
+
+if TYPE_CHECKING:
+    from .engine import Case
+    from .methods.registry import Method, Size
+    from .tokens import Target
+
+_MOST_TARGETS = 20
+_LOG = 'The traceback is in the log: logging.getLogger("mixwidget").'
+
+EMPTY_MODEL: dict[str, Any] = {
+    "name": "",
+    "task": "",
+    "layers": 0,
+    "heads": 0,
+    "labels": [],
+    "prediction": None,
+    "targets": [],
+    "adds_up": [],
+    "limit": None,
+}
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: arrays and tuples become lists."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    return str(value)
+
+
+def fingerprint(*parts: Any) -> str:
+    """A short name that is the same for the same values, in any process."""
+    text = json.dumps(plain(parts), sort_keys=True, ensure_ascii=True)
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def tokens(case: Case) -> list[dict[str, Any]]:
+    return [
+        {
+            "piece": str(token),
+            "text": token.text,
+            "index": index,
+            "special": token.special,
+            "word": token.word,
+            "segment": token.segment,
+        }
+        for index, token in enumerate(case.encoding.tokens)
+    ]
+
+
+def model_info(case: Case, predicted: Target, focus: int, adds_up: list[float]) -> dict[str, Any]:
+    """What the model is and what it says about the text; needs the recorded pass."""
+    source, trace = case.source, case.trace()
+    return {
+        "name": Path(source.name).name if os.path.isabs(source.name) else source.name,
+        "task": source.task,
+        "layers": len(trace),
+        "heads": trace.heads,
+        "labels": source.labels,
+        "prediction": None
+        if predicted.kind == "none"
+        else {
+            "label": predicted.label,
+            "index": plain(predicted.index),
+            "probability": _rounded(predicted.probability),
+        },
+        "targets": targets(case, predicted, focus),
+        "adds_up": [float(f"{error:.3g}") for error in adds_up],
+        "limit": source.limit,
+    }
+
+
+def _rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, 6)
+
+
+def targets(case: Case, predicted: Target, focus: int) -> list[dict[str, Any]]:
+    """What can be explained, most probable first: classes, or the likeliest tokens."""
+    from .models import resolve_target
+
+    if predicted.kind not in ("class", "token"):
+        return [] if predicted.kind == "none" else [_choice(predicted)]
+    output = case.trace().output
+    logits = output.logits if hasattr(output, "logits") else output.prediction_logits
+    row = logits[0] if predicted.position is None else logits[0, predicted.position]
+    best = row.detach().float().topk(min(_MOST_TARGETS, len(row))).indices.tolist()
+    return [
+        _choice(resolve_target(index, case.source, case.encoding, output, focus)) for index in best
+    ]
+
+
+def _choice(target: Target) -> dict[str, Any]:
+    return {
+        "value": plain(target.index),
+        "label": target.label,
+        "probability": _rounded(target.probability),
+    }
+
+
+def catalogue(size: Size, predicted: Target) -> list[dict[str, Any]]:
+    """Every method with what it says about itself and what it would cost for this text."""
+    from .methods.registry import all_methods
+
+    return [_entry(method, size, predicted) for method in all_methods()]
+
+
+def _entry(method: Method, size: Size, predicted: Target) -> dict[str, Any]:
+    reason = refusal(method, predicted)
+    return {
+        "id": method.id,
+        "title": method.title,
+        "family": method.family,
+        "yields": method.yields,
+        "combine": method.combine,
+        "signed": method.signed,
+        "class_specific": method.class_specific,
+        "paper": method.paper,
+        "year": method.year,
+        "link": method.link,
+        "measures": method.measures,
+        "formula": method.formula,
+        "ignores": method.ignores,
+        "cost": float(f"{method.cost(size):.2g}"),
+        "available": not reason,
+        "reason": reason,
+        "options": [
+            {
+                "name": option.name,
+                "default": plain(option.default),
+                "choices": plain(option.choices),
+                "help": option.help,
+            }
+            for option in method.params
+        ],
+    }
+
+
+def refusal(method: Method, predicted: Target) -> str:
+    """Why a method cannot be used on this model, "" if it can: what is known without running."""
+    from .models import need_target
+
+    if method.class_specific:
+        try:
+            need_target(predicted, method.id)
+        except UnsupportedMethodError as error:
+            return str(error)
+    return ""
+
+
+def in_words(error: BaseException) -> tuple[str, str]:
+    """An error as (message, hint) for people who see only the widget."""
+    if isinstance(error, TextTooLongError):
+        text = f"The text has {error.tokens} tokens, but the model takes at most {error.limit}."
+        return text, "Shorten the text and run again, or pass truncate=True to MixView."
+    if isinstance(error, ModelInputError | TokenizerNotFoundError | UnsupportedModelError):
+        return str(error), "Make a new MixView with another model or tokenizer."
+    if isinstance(error, UnsupportedMethodError):
+        return str(error), "Choose another method."
+    if isinstance(error, InputError):
+        return str(error), "Change the text, the target or the option, and run again."
+    if isinstance(error, MixwidgetError):
+        return str(error), _LOG
+    if isinstance(error, MemoryError) or "out of memory" in str(error).lower():
+        return "There is not enough memory for this.", "Use a shorter text or another method."
+    first = (str(error).strip().splitlines() or [""])[0]
+    name = type(error).__name__
+    return (f"{name}: {first}" if first else name), f"Try another method or text. {_LOG}"

@@ -1,0 +1,132 @@
+"""A wish made concrete: which runs answer it, and how they stand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from . import describe
+from .errors import InputError
+from .inbox import Wish
+from .results import Result, depends_on_focus
+
+if TYPE_CHECKING:
+    from .engine import Case
+    from .tokens import Target
+
+
+@dataclass
+class Job:
+    """A run: one method on one text with one target, focus and set of options."""
+
+    run: str
+    method: str
+    title: str
+    options: dict[str, Any]
+    state: str = "waiting"  # computing, ready, cancelled, error
+    progress: float = 0.0
+    begun: float = 0.0
+    seconds: float = 0.0
+    message: str = ""
+    hint: str = ""
+    error: BaseException | None = None
+    done_layers: list[int] = field(default_factory=list)
+
+    @property
+    def open(self) -> bool:
+        return self.state in ("waiting", "computing")
+
+    def seconds_left(self) -> float | None:
+        elapsed = time.perf_counter() - self.begun
+        if self.state != "computing" or self.progress < 0.02 or elapsed < 0.3:
+            return None
+        return round(elapsed * (1 - self.progress) / self.progress, 1)
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "run": self.run,
+            "state": self.state,
+            "progress": round(self.progress, 3),
+            "seconds_left": self.seconds_left(),
+            "message": self.message,
+            "done_layers": list(self.done_layers),
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A wish made concrete: its text, its focus and target, and its runs in order."""
+
+    wish: Wish
+    case: Case
+    focus: int
+    target: Target
+    jobs: dict[str, Job]  # by method id
+
+    def next(self) -> Job | None:
+        """What is to be computed: the method in front first."""
+        return next((job for job in self.jobs.values() if job.open), None)
+
+    def runs(self) -> dict[str, dict[str, Any]]:
+        return {method: job.describe() for method, job in self.jobs.items()}
+
+    def status(self) -> dict[str, str]:
+        """computing until nothing is left to do, then how the method in front came out."""
+        left = [job.title for job in self.jobs.values() if job.open]
+        if left:
+            return _status("computing", f"Computing: {', '.join(left)}")
+        front = self.jobs[self.wish.method]
+        if front.state == "error":
+            return _status("error", front.message, front.hint)
+        if front.state == "cancelled":
+            return _status("ready", f"Cancelled: {front.title}", "Run again to compute it.")
+        return _status("ready", f"Ready: {front.title}")
+
+    def predicted(self) -> Target:
+        """What the model says by itself."""
+        from .models import resolve_target
+
+        case = self.case
+        return resolve_target(None, case.source, case.encoding, case.trace().output, self.focus)
+
+    def model_info(self) -> dict[str, Any]:
+        errors = self.case.known_errors()
+        return describe.model_info(self.case, self.predicted(), self.focus, errors)
+
+
+def _status(state: str, message: str, hint: str = "") -> dict[str, str]:
+    return {"state": state, "message": message, "hint": hint}
+
+
+def make_plan(
+    wish: Wish, case: Case, known: dict[str, Job], finished: Callable[[str], Result | None]
+) -> Plan:
+    """Resolve a wish whose text is recorded. Jobs that are known by their run stay the same
+    objects; `finished` finds the results of earlier ones."""
+    from .methods.registry import get_method
+    from .models import check_focus, resolve_target
+
+    source, encoding = case.source, case.encoding
+    try:
+        focus = check_focus(wish.focus, source, encoding)
+    except InputError:  # chosen for a longer text
+        focus = check_focus(None, source, encoding)
+    target = resolve_target(wish.target, source, encoding, case.trace().output, focus)
+    jobs: dict[str, Job] = {}
+    for id in wish.methods:
+        method = get_method(id)
+        options = method.options(wish.params.get(id, {}))
+        key: list[Any] = [wish.text, wish.text_pair, options]
+        if method.class_specific:
+            key += [target.kind, target.index, target.position]
+        if depends_on_focus(method):
+            key.append(focus)
+        run = f"{id}-{describe.fingerprint(*key)}"
+        job = known.get(run) or Job(run, id, method.title, options)
+        result = finished(run) if job.state == "waiting" else None
+        if result is not None:
+            job.state, job.progress, job.done_layers = "ready", 1.0, result.done_layers
+        jobs[id] = job
+    return Plan(wish, case, focus, target, jobs)

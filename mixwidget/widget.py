@@ -1,0 +1,372 @@
+"""`MixView`: the widget. Traits and messages only; the work is done by `session`."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anywidget
+import traitlets
+from traitlets import TraitError
+
+from . import protocol
+from .controls import CONTROLS, Controls, check_method
+from .describe import EMPTY_MODEL, plain
+from .errors import InputError, MixwidgetError, ModelInputError
+from .export import export, format_of
+from .inbox import Wish
+from .protocol import Message
+from .session import CACHE_BYTES, Session
+
+if TYPE_CHECKING:
+    from .engine import Case
+    from .explanation import Explanation
+    from .models import Source
+
+_STATIC = Path(__file__).parent / "static"
+_ASKS = ("text", "text_pair", "method", "compared", "params", "focus", "target")
+_SHOWN = ("tokens", "model_info", "catalogue", "runs", "status")
+
+logger = logging.getLogger("mixwidget")
+
+
+class MixView(Controls, anywidget.AnyWidget):
+    """Shows how a transformer mixes information between the tokens of a text.
+
+    The cell returns at once; model and methods run on a thread, and the picture fills while
+    they do. Every control is a trait: `view.layer = 3` moves the slider, and moving it sets
+    `view.layer`.
+
+    Args:
+        model: a transformers model, the name or folder of one, or a pipeline. Without any
+            the embedded demo model and its sentence are shown.
+        text: the input.
+        tokenizer: needed only if it cannot be found from the model.
+        text_pair: the second text of a pair.
+        method: an id from `mixwidget.methods()`.
+        target: what is explained, see `explain`; None means what the model predicts.
+        focus: the token whose row is read; None means [CLS], the mask, or the last token.
+        truncate: cut a text that is too long instead of showing an error.
+        cache_bytes: how much of what was computed is kept, to go back to at once.
+        **controls: any other control: view, layer, aggregate, compared, params, ...
+    """
+
+    _esm = _STATIC / "widget.js"
+    _css = _STATIC / "widget.css"
+
+    tokens: Any = traitlets.List(read_only=True).tag(sync=True)
+    model_info = traitlets.Dict(dict(EMPTY_MODEL), read_only=True).tag(sync=True)
+    catalogue: Any = traitlets.List(read_only=True).tag(sync=True)
+    runs = traitlets.Dict(read_only=True).tag(sync=True)
+    status = traitlets.Dict(
+        {"state": "computing", "message": "Starting", "hint": ""}, read_only=True
+    ).tag(sync=True)
+
+    def __init__(
+        self,
+        model: Any = ...,
+        text: Any = ...,
+        tokenizer: Any = None,
+        text_pair: str | None = None,
+        method: str = "alti",
+        target: Any = None,
+        focus: Any = None,
+        *,
+        truncate: bool = False,
+        cache_bytes: int = CACHE_BYTES,
+        **controls: Any,
+    ) -> None:
+        opener, text = _opener(model, text, tokenizer)
+        for name, given in (("text", text), ("text_pair", text_pair)):
+            _check_given_text(given, name)
+        check_method(method)
+        _check_names(controls)
+        # Before anything is sent or observed: both may come from another thread.
+        self._lock = threading.RLock()
+        self._batch = threading.local()
+        self._pace = protocol.Pace()
+        self._chosen_focus: int | None = None
+        self._session: Session | None = None
+        super().__init__(
+            text=text, text_pair=text_pair, method=method, target=target, focus=focus, **controls
+        )
+        self._chosen_focus = self.focus
+        self._session = Session(opener, _Outlet(self), truncate=truncate, cache_bytes=cache_bytes)
+        self.on_msg(_receive)
+        self.observe(_asked, list(_ASKS))
+        self._ask()
+
+    # For scripts and other cells.
+
+    @property
+    def explanation(self) -> Explanation | None:
+        """The current result of the method in front; None until it is ready."""
+        return self.explanations.get(self.method)
+
+    @property
+    def explanations(self) -> dict[str, Explanation]:
+        """The finished results of all asked methods, by method id."""
+        return {} if self._session is None else self._session.explanations()
+
+    @property
+    def error(self) -> BaseException | None:
+        """What went wrong with what is asked, None if nothing did."""
+        return None if self._session is None else self._session.error
+
+    def wait(self, timeout: float | None = None) -> MixView:
+        """Block until all that is asked is computed; raise what went wrong with it."""
+        if self._session is not None:
+            self._session.wait(timeout)
+        return self
+
+    def cancel(self) -> None:
+        """Stop what is being computed. What is finished stays."""
+        if self._session is not None:
+            self._session.cancel()
+
+    def rerun(self, method: str | None = None) -> None:
+        """Compute a method again (None: everything, with a new pass through the model)."""
+        if method is not None:
+            check_method(method)
+        if self._session is not None:
+            self._session.rerun(method)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what is shown, by the path's ending: json, png, svg or pdf."""
+        format = format_of(Path(path))
+        front = self.wait().explanations
+        front = {self.method: front[self.method], **front}
+        Path(path).write_bytes(export(front, format)[2])
+
+    def close(self) -> None:
+        """Stop all work and take the widget off the page."""
+        session = getattr(self, "_session", None)
+        if session is not None:
+            session.close()
+        super().close()
+
+    def __repr__(self) -> str:
+        state = self.status
+        shown = self.text if len(self.text) <= 40 else f"{self.text[:37]}..."
+        name = self.model_info["name"] or "model"
+        return f"<MixView {shown!r} by {self.method} on {name}: {state['message'] or 'ready'}>"
+
+    # State in: from Python code, and from the browser.
+
+    def _known_case(self) -> Case | None:
+        session = getattr(self, "_session", None)
+        case = None if session is None else session.case
+        return case if case is not None and case.recorded else None
+
+    def _ask(self) -> None:
+        if self._session is not None:
+            self._session.ask(
+                Wish(
+                    text=self.text,
+                    text_pair=self.text_pair or None,
+                    method=self.method,
+                    compared=tuple(self.compared),
+                    params=plain(self.params),
+                    target=tuple(self.target) if isinstance(self.target, list) else self.target,
+                    focus=self._chosen_focus,
+                )
+            )
+
+    def notify_change(self, change: Any) -> None:
+        with self._lock:
+            super().notify_change(change)
+
+    def set_state(self, sync_data: dict[str, Any]) -> None:
+        """State from the browser: what is wrong is refused, and the browser told the old."""
+        accepted, refused, reasons = {}, [], []
+        with self._lock:
+            for name, value in sync_data.items():
+                try:
+                    if name in _SHOWN:
+                        raise TraitError(f"{name} cannot be set.")
+                    if name in CONTROLS:
+                        value = self.traits()[name]._validate(self, value)
+                    accepted[name] = value
+                except TraitError as error:
+                    refused.append(name)
+                    reasons.append(str(error))
+            super().set_state(accepted)
+        if refused:
+            self.send_state(refused)
+            self._post(protocol.failed("", " ".join(reasons), "The former value was kept."))
+
+    # State out: from the session's worker.
+
+    def _show(self, values: dict[str, Any]) -> None:
+        """Take over what the session found out, in one message."""
+        with self._lock, self._one_message():
+            self._batch.publishing = True
+            try:
+                if "focus" in values:
+                    self._settle_focus(values.pop("focus"))
+                for name, value in values.items():
+                    self.set_trait(name, value)
+                if "model_info" in values:
+                    self._settle_ranges()
+            finally:
+                self._batch.publishing = False
+
+    def _settle_focus(self, focus: int) -> None:
+        if self._chosen_focus is not None and self._chosen_focus != focus:
+            n = len(self.tokens)
+            negative = self._chosen_focus < 0 and self._chosen_focus + n == focus
+            self._chosen_focus = focus if negative else None
+        self.set_trait("focus", focus)
+
+    def _settle_ranges(self) -> None:
+        """Layer and head may have been chosen before the model was known."""
+        layers, heads = self.model_info["layers"], self.model_info["heads"]
+        if self.layer is None or not -layers <= self.layer < layers:
+            self.set_trait("layer", layers - 1)
+        elif self.layer < 0:
+            self.set_trait("layer", self.layer % layers)
+        if self.head >= heads:
+            self.set_trait("head", -1)
+
+    @contextlib.contextmanager
+    def _one_message(self) -> Iterator[None]:
+        """Send the traits set on this thread together, so that the browser sees no mixture."""
+        names: list[str] = []
+        self._batch.names = names
+        try:
+            yield
+        finally:
+            self._batch.names = None
+            if names and self.comm is not None:
+                self._pace.wait()
+                super().send_state(list(dict.fromkeys(names)))
+
+    def send_state(self, key: str | Iterable[str] | None = None) -> None:
+        names: list[str] | None = getattr(self._batch, "names", None)
+        if names is not None and isinstance(key, str):
+            names.append(key)
+        else:
+            super().send_state(key)
+
+    def _post(self, message: Message) -> None:
+        content, data = message
+        if self.comm is None:
+            return
+        if getattr(self.comm, "_closed", False):  # the page or the cell has gone
+            self.close()
+            return
+        self._pace.wait()
+        self.send(content, None if data is None else [data])
+
+
+class _Outlet:
+    """The session's way to its view, which it must not keep alive."""
+
+    def __init__(self, view: MixView) -> None:
+        self._view = weakref.ref(view)
+
+    def publish(self, values: dict[str, Any]) -> None:
+        view = self._view()
+        if view is not None:
+            view._show(values)
+
+    def post(self, message: Message) -> None:
+        view = self._view()
+        if view is not None:
+            view._post(message)
+
+
+def _receive(view: MixView, content: Any, buffers: Any) -> None:
+    """A message from the browser: only queued, whatever thread this is."""
+    try:
+        request = protocol.parse(content)
+    except InputError as error:
+        id = content.get("id", "") if isinstance(content, dict) else ""
+        view._post(protocol.failed(str(id), str(error), "Reload the page."))
+        return
+    if view._session is not None:
+        view._session.request(request)
+
+
+def _asked(change: Any) -> None:
+    """A control that decides what is computed has changed."""
+    view: MixView = change["owner"]
+    if getattr(view._batch, "publishing", False):
+        return
+    if change["name"] == "focus":
+        view._chosen_focus = change["new"]
+    task = view.model_info["task"]
+    if change["name"] == "text" and task == "question_answering" and view.target is not None:
+        view.target = None  # a span of the text that was
+    view._ask()
+
+
+def _check_names(controls: dict[str, Any]) -> None:
+    known = [*CONTROLS, *anywidget.AnyWidget.class_trait_names()]
+    for name in controls:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else f" There are {', '.join(CONTROLS)}."
+            raise TypeError(f"MixView has no control {name!r}.{hint}")
+
+
+def _check_given_text(text: Any, name: str) -> None:
+    if text is None and name == "text_pair":
+        return
+    if not isinstance(text, str):
+        raise InputError(f"{name} must be a string, not {type(text).__name__}.")
+    if not text.strip() and name == "text":
+        raise InputError(f"{name} is empty; give it at least one word.")
+
+
+def _opener(model: Any, text: Any, tokenizer: Any) -> tuple[Any, Any]:
+    """How the worker gets the model, and the text. What is cheap to find wrong raises here."""
+    if model is ...:
+        from . import demo
+
+        return _open_demo, demo.SENTENCE if text is ... else text
+    if text is ...:
+        raise InputError("text is missing: MixView(model, text).")
+    if model is None:
+        raise ModelInputError(
+            "model is None: pass a transformers model, the name or folder of one, or a pipeline; "
+            "MixView() alone shows the embedded demo model."
+        )
+    if not isinstance(model, str | os.PathLike):
+        if "torch" not in sys.modules:
+            raise ModelInputError(f"{type(model).__name__} is not a transformers model.")
+        from .models import Source, open_source
+
+        if not isinstance(model, Source):
+            # Is it a model that can be explained? Its tokenizer may take longer to find.
+            open_source(model, tokenizer if tokenizer is not None else _NO_TOKENIZER)
+    return partial(_open, model, tokenizer), text
+
+
+_NO_TOKENIZER = object()
+
+
+def _open(model: Any, tokenizer: Any) -> Source:
+    from .models import open_source
+
+    return open_source(model, tokenizer)
+
+
+def _open_demo() -> Source:
+    from . import demo
+    from .models import open_source
+
+    return replace(open_source(*demo.load()), name="demo model")
+
+
+__all__ = ["MixView", "MixwidgetError"]
