@@ -17,7 +17,7 @@ from .aggregate import normalise_rows
 from .errors import CostError
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
+    from scipy.sparse import csr_array
 
     from .methods.registry import Size
 
@@ -49,12 +49,13 @@ def check_cost(layers: int, tokens: int, rows: int = 1, limit: float = LIMIT_SEC
         flows = f"{rows * tokens:,} maximum flows of {layers * tokens**2:,} edges"
         raise CostError(
             f"Attention flow over {tokens} tokens and {layers} layers needs {flows}, about "
-            f"{_spoken(seconds)}. Shorten the text, read one row (.scores) instead of the whole "
+            f"{spoken(seconds)}. Shorten the text, read one row (.scores) instead of the whole "
             "rollout, or use attention_rollout."
         )
 
 
-def _spoken(seconds: float) -> str:
+def spoken(seconds: float) -> str:
+    """A duration in words, for messages."""
     for size, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {name}"
@@ -111,9 +112,9 @@ def flow_rows(
     return normalise_rows(flows)
 
 
-def _graph(maps: Array, row: int) -> csr_matrix:
+def _graph(maps: Array, row: int) -> csr_array:
     """Capacities as a sparse matrix; of the last layer only the one node that is asked for."""
-    from scipy.sparse import csr_matrix
+    from scipy.sparse import csr_array
 
     layers, tokens = len(maps), maps.shape[-1]
     scale = _UNITS / max(float(maps.sum(-1).max(initial=0.0)), 1e-30)
@@ -123,6 +124,6 @@ def _graph(maps: Array, row: int) -> csr_matrix:
     layer, target, source = layer[kept], target[kept], source[kept]
     above = np.where(layer == layers - 1, layers * tokens, (layer + 1) * tokens + target)
     size = layers * tokens + 1
-    return csr_matrix(
+    return csr_array(
         (pipes[layer, target, source], (above, layer * tokens + source)), shape=(size, size)
     )

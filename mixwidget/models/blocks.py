@@ -190,12 +190,15 @@ class FeedForward:
     def gated(self) -> bool:
         return len(self.first) == 2
 
-    def finish(self, preacts: list[Tensor]) -> Tensor:
-        """From the first projections' results (gate first, if there is one) to the output."""
+    def activate(self, preacts: list[Tensor]) -> Tensor:
+        """From the first projections' results (gate first, if there is one) to what the second
+        reads."""
         hidden = self.act(preacts[0])
-        if self.gated:
-            hidden = hidden * preacts[1]
-        return nn.functional.linear(hidden, self.down, self.down_bias)
+        return hidden * preacts[1] if self.gated else hidden
+
+    def finish(self, preacts: list[Tensor]) -> Tensor:
+        """From the first projections' results to the output."""
+        return nn.functional.linear(self.activate(preacts), self.down, self.down_bias)
 
     def __call__(self, vectors: Tensor) -> Tensor:
         return self.finish([nn.functional.linear(vectors, w, b) for w, b in self.first])
