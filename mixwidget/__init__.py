@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from .engine import stream as stream
     from .explanation import Explanation as Explanation
     from .explanation import Part as Part
+    from .heads import HeadMasks as HeadMasks
+    from .heads import head_masks as head_masks
     from .models.blocks import BlockSpec as BlockSpec
     from .models.families import register_family as register_family
     from .widget import MixView as MixView
@@ -25,7 +27,9 @@ _PUBLIC = {
     "Explanation": ".explanation",
     "MixView": ".widget",
     "Part": ".explanation",
+    "HeadMasks": ".heads",
     "explain": ".engine",
+    "head_masks": ".heads",
     "register_family": ".models.families",
     "stream": ".engine",
 }

@@ -52,3 +52,7 @@ class NumericsError(MixwidgetError, ArithmeticError):
 
 class CancelledError(MixwidgetError):
     """The work was cancelled by its owner."""
+
+
+class MissingExtraError(MixwidgetError, ImportError):
+    """An optional dependency is needed that is not installed."""

@@ -24,7 +24,7 @@ from .trace import Trace, plain_output, record
 def token_embeddings(source: Source, ids: Tensor) -> Tensor:
     """Word embeddings of ids [n], as a fresh leaf [1, n, d]."""
     with torch.no_grad():
-        return source.model.get_input_embeddings()(ids.to(source.device)).unsqueeze(0).clone()  # type: ignore[no-any-return]
+        return source.model.get_input_embeddings()(ids.to(source.device)).unsqueeze(0).clone()
 
 
 def others(encoding: Encoding, embeddings: Tensor) -> dict[str, Tensor]:

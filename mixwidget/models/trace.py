@@ -34,6 +34,7 @@ class LayerRecord:
     ffn_in: Tensor | None = None  # [n, d] what the feed-forward's first projection read
     ffn_out: Tensor | None = None  # [n, d] what its second projection put out
     output: Tensor | None = None  # [n, d] o
+    wrapped: bool = False  # the layer puts its output into a tuple
 
 
 class Trace:
@@ -199,6 +200,7 @@ class _Recorder:
     ) -> None:
         if self._ours() and self.current is not None:
             hidden = result[0] if isinstance(result, tuple) else result
+            self.current.wrapped = isinstance(result, tuple)
             self.current.output = hidden if self.keep_graph else self.keep(hidden)
             self.current = None
 

@@ -1,0 +1,319 @@
+"""Which attention heads follow syntax, and which a fixed offset: masks for Mask-LRP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .engine import Run
+    from .models import Encoding, Trace
+    from .tokens import Token
+
+Array = NDArray[np.floating]
+
+RELATIONS = ("nsubj", "obj", "amod", "advmod")
+_SPELLINGS = {"dobj": "obj"}  # spaCy's English pipelines call the object by its older name
+SYNTACTIC_MARGIN = 0.1
+POSITIONAL_SHARE = 0.8
+FILE = "head_masks.json"
+
+
+@dataclass(frozen=True)
+class HeadMasks:
+    """Heads of a model by what they follow. L layers, H heads.
+
+    Attributes:
+        syntactic, positional: [L, H] of 0 and 1.
+        syntactic_shares: [4, L, H] by relation, in the order of `relations`: share of words
+            whose most attended token is in the word they depend on.
+        offset_shares: [4] share of these words whose head is at the relation's commonest
+            distance: what a head gains by looking there and knowing no syntax.
+        positional_shares: [L, H] share of tokens whose most attended token is at the head's
+            commonest distance, which is `offsets` [L, H].
+        words: [4] how many words each relation was counted on; `tokens` likewise.
+    """
+
+    syntactic: NDArray[np.int8]
+    positional: NDArray[np.int8]
+    syntactic_shares: Array
+    offset_shares: Array
+    positional_shares: Array
+    offsets: NDArray[np.int64]
+    words: NDArray[np.int64]
+    tokens: int
+    relations: tuple[str, ...] = RELATIONS
+
+    @property
+    def mask(self) -> NDArray[np.int8]:
+        """Heads that are either, [L, H]: what `mask_lrp(mask=...)` takes."""
+        return np.maximum(self.syntactic, self.positional)
+
+    def random(self, seed: int = 0) -> NDArray[np.int8]:
+        """A mask of as many heads, drawn at random: the control."""
+        return random_mask(self.mask, seed)
+
+    def plot(self) -> Figure:
+        """The layer-by-head grid: share of fixed offset, best gain over it by syntax, mask."""
+        from .plots_heads import plot_head_masks
+
+        return plot_head_masks(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write as JSON."""
+        plain = {name: _listed(value) for name, value in vars(self).items()}
+        Path(path).write_text(json.dumps(plain, indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> HeadMasks:
+        """Read what `save` wrote."""
+        plain = json.loads(Path(path).read_text())
+        kinds = {
+            "syntactic": np.int8,
+            "positional": np.int8,
+            "offsets": np.int64,
+            "words": np.int64,
+        }
+        arrays = {
+            name: np.asarray(value, dtype=kinds.get(name, np.float64))
+            for name, value in plain.items()
+            if name not in ("tokens", "relations")
+        }
+        return cls(**arrays, tokens=plain["tokens"], relations=tuple(plain["relations"]))
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        rounded = value if value.dtype.kind == "i" else value.round(4)
+        return rounded.tolist()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def random_mask(like: Any, seed: int = 0) -> NDArray[np.int8]:
+    """A mask [L, H] with as many heads as another one, drawn at random."""
+    like = np.asarray(like)
+    mask = np.zeros(like.size, dtype=np.int8)
+    mask[: int((like > 0).sum())] = 1
+    return np.random.default_rng(seed).permutation(mask).reshape(like.shape)
+
+
+def head_masks(
+    model: Any,
+    texts: Sequence[str],
+    nlp: Any = None,
+    *,
+    tokenizer: Any = None,
+    progress: bool = True,
+) -> HeadMasks:
+    """Find the syntactic and the positional heads of a model on a corpus.
+
+    A head is *syntactic* if for one of nsubj, obj, amod, advmod the share of words whose most
+    attended token is in the word they depend on exceeds that of the best fixed offset by more
+    than 0.1. A head is *positional* if one offset takes the maximum of more than 0.8 of the
+    rows. Song et al. 2024. A word of several tokens has their mean row; words and tokens are
+    matched by their characters; rows of special tokens are not counted.
+
+    Args:
+        model: as for `explain`.
+        texts: the corpus; a few hundred sentences settle the shares.
+        nlp: a spaCy pipeline with a parser, or the name of one; None takes en_core_web_sm.
+        progress: show a progress bar.
+    """
+    import torch
+    from tqdm.auto import tqdm
+
+    from .models import encode, open_source, record
+
+    if isinstance(texts, str) or not texts:
+        raise InputError("texts must be a list of at least one text.")
+    pipeline = _pipeline(nlp)
+    source = open_source(model, tokenizer)
+    counts: _Counts | None = None
+    for text in tqdm(texts, desc="heads", disable=not progress):
+        encoding = encode(source, text, truncate=True)
+        with torch.no_grad():
+            trace = record(source.model, encoding.inputs, source.spec)
+        counts = counts or _Counts(len(trace), trace.heads)
+        counts.add(trace, encoding, pipeline(text))
+    assert counts is not None
+    return counts.finished()
+
+
+def _pipeline(nlp: Any) -> Any:
+    """A callable that parses; loads spaCy only if it has to."""
+    if nlp is not None and not isinstance(nlp, str):
+        if not callable(nlp):
+            raise InputError(f"nlp must be a spaCy pipeline or its name, not {type(nlp).__name__}.")
+        return nlp
+    name = nlp or "en_core_web_sm"
+    try:
+        import spacy
+    except ImportError as error:
+        raise MissingExtraError(
+            'Syntactic heads need spaCy: pip install "mixwidget[syntax]", and an English pipeline '
+            f"({name})."
+        ) from error
+    try:
+        return spacy.load(name)
+    except OSError as error:
+        raise MissingExtraError(
+            f"spaCy has no pipeline {name!r}. Install it (python -m spacy download {name}), or "
+            "pass another: nlp=spacy.load(...)."
+        ) from error
+
+
+class _Counts:
+    """Running counts over a corpus."""
+
+    def __init__(self, layers: int, heads: int) -> None:
+        kinds = len(RELATIONS)
+        self.hits = np.zeros((kinds, layers, heads))
+        self.words = np.zeros(kinds, dtype=np.int64)
+        self.distances: list[dict[int, int]] = [{} for _ in range(kinds)]
+        self.positions = _Positions(layers, heads)
+
+    def add(self, trace: Trace, encoding: Encoding, doc: Iterable[Any]) -> None:
+        weights = _weights(trace)
+        self.positions.add(weights, encoding)
+        places = tokens_of_words(encoding.tokens, list(doc))
+        for word in doc:
+            relation = _SPELLINGS.get(word.dep_, word.dep_)
+            own, head = places.get(word.i, []), places.get(word.head.i, [])
+            if relation not in RELATIONS or word.head.i == word.i or not own or not head:
+                continue
+            kind = RELATIONS.index(relation)
+            most = weights[:, :, own].mean(2).argmax(-1)  # [L, H]
+            self.hits[kind] += np.isin(most, head)
+            self.words[kind] += 1
+            distance = word.head.i - word.i
+            seen = self.distances[kind]
+            seen[distance] = seen.get(distance, 0) + 1
+
+    def finished(self) -> HeadMasks:
+        words = np.maximum(self.words, 1)
+        shares = self.hits / words[:, None, None]
+        common = np.array([max(seen.values(), default=0) for seen in self.distances]) / words
+        gains = shares - common[:, None, None]
+        counted = (self.words > 0)[:, None, None]
+        best, offsets = self.positions.best()
+        return HeadMasks(
+            syntactic=np.any((gains > SYNTACTIC_MARGIN) & counted, axis=0).astype(np.int8),
+            positional=(best > POSITIONAL_SHARE).astype(np.int8),
+            syntactic_shares=shares,
+            offset_shares=common,
+            positional_shares=best,
+            offsets=offsets,
+            words=self.words,
+            tokens=self.positions.rows,
+        )
+
+
+class _Positions:
+    """At which offset each head's maximum lies, counted over rows of ordinary tokens."""
+
+    def __init__(self, layers: int, heads: int) -> None:
+        self.counts: dict[int, Array] = {}
+        self.shape = (layers, heads)
+        self.rows = 0
+
+    def add(self, weights: Array, encoding: Encoding) -> None:
+        rows = np.array(encoding.ordinary())
+        offsets = weights[:, :, rows].argmax(-1) - rows  # [L, H, rows]
+        for offset in np.unique(offsets):
+            found = (offsets == offset).sum(-1)
+            self.counts[int(offset)] = self.counts.get(int(offset), np.zeros(self.shape)) + found
+        self.rows += len(rows)
+
+    def best(self) -> tuple[Array, NDArray[np.int64]]:
+        """(share, offset) of every head's commonest offset, [L, H] each."""
+        known = np.array(sorted(self.counts))
+        stacked = np.stack([self.counts[int(offset)] for offset in known])
+        return stacked.max(0) / max(1, self.rows), known[stacked.argmax(0)]
+
+
+def _weights(trace: Trace) -> Array:
+    """[L, H, n, n]"""
+    layers = [trace.weights(layer).float().cpu().numpy() for layer in range(len(trace))]
+    return np.stack(layers)
+
+
+def tokens_of_words(tokens: Sequence[Token], words: Sequence[Any]) -> dict[int, list[int]]:
+    """For every parsed word the tokens that share a character with it, by its number.
+
+    A word needs `idx` (its first character), `i` (its number) and a length.
+    """
+    spans = [(word.idx, word.idx + len(word), word.i) for word in words]
+    places: dict[int, list[int]] = {number: [] for _, _, number in spans}
+    for position, token in enumerate(tokens):
+        if token.special or token.segment != 0:
+            continue
+        if token.start is None or token.end is None:
+            raise InputError(
+                "This tokenizer does not say which characters its tokens cover, so words and "
+                "tokens cannot be matched. Use its fast version."
+            )
+        for start, end, number in spans:
+            if token.start < end and start < token.end:
+                places[number].append(position)
+    return places
+
+
+def masks_for(run: Run, given: Any) -> tuple[list[Array], str]:
+    """The masks [L, H] that Mask-LRP is to use, one or two parts, and where they come from."""
+    shape = (len(run.trace), run.trace.heads)
+    if given is None:
+        return _found_masks(run)
+    if isinstance(given, HeadMasks):
+        return _checked([given.syntactic, given.positional], shape), "given: head_masks"
+    try:
+        array = np.asarray(given, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InputError("mask must be [layers, heads] of 0 and 1.") from error
+    parts = list(array) if array.ndim == 3 and len(array) == 2 else [array]
+    return _checked(parts, shape), "given"
+
+
+def _checked(parts: list[Any], shape: tuple[int, int]) -> list[Array]:
+    masks: list[Array] = [np.asarray(part, dtype=np.float64) for part in parts]
+    for mask in masks:
+        if mask.shape != shape:
+            raise InputError(
+                f"mask has shape {mask.shape}, but the model has {shape[0]} layers of {shape[1]} "
+                "heads."
+            )
+        if not np.isin(mask, (0, 1)).all():
+            raise InputError("mask must hold only 0 and 1.")
+    return masks
+
+
+def _found_masks(run: Run) -> tuple[list[Array], str]:
+    """The demo model's own masks, or the heads that are positional in this text."""
+    from .demo import FOLDER
+
+    shape = (len(run.trace), run.trace.heads)
+    name = getattr(run.source.model, "name_or_path", "")
+    if name and Path(name) == FOLDER and (FOLDER / FILE).exists():
+        masks = HeadMasks.load(FOLDER / FILE)
+        if masks.mask.shape == shape:
+            return _checked([masks.syntactic, masks.positional], shape), "the demo model's own"
+    positions = _Positions(*shape)
+    positions.add(_weights(run.trace), run.encoding)
+    best, _ = positions.best()
+    mask = (best > POSITIONAL_SHARE).astype(np.float64)
+    note = (
+        f"positional heads found in this text alone ({int(mask.sum())} of {mask.size}); "
+        "mixwidget.head_masks finds better ones from a corpus"
+    )
+    if not mask.any():
+        note += ". No head is positional here: relevance goes down the residual path only"
+    return [mask], note
