@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 os.environ.update(HF_HUB_OFFLINE="1", MPLBACKEND="Agg", TOKENIZERS_PARALLELISM="false")
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tiny models: threads only wait for each other
 
 
 @pytest.fixture(scope="session")
