@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..explanation import Explanation
 from ..models.perturb import By
 from .comparison import kept_places, spearman
-from .evidence import Values, evidence, scores_of
+from .evidence import evidence, scores_of
 
 
 def _cues(explanation: Explanation, cues: Collection[int]) -> NDArray[np.bool_]:
@@ -88,17 +88,12 @@ def precision_at_k(
     return float(marked[order[:k]].sum() / marked.sum())
 
 
-def _rho(explanation: Explanation, own: Values, other: Explanation, special: bool) -> float:
-    keep = kept_places(explanation, special)
-    return spearman(own[keep], np.asarray(other.scores, dtype=np.float64)[keep])
-
-
 def blank_out_rho(
     explanation: Explanation,
     model: Any,
     *,
     by: By = "mask",
-    special: bool = True,
+    special: bool = False,
     how: str | None = None,
     layer: int | None = None,
     tokenizer: Any = None,
@@ -107,11 +102,14 @@ def blank_out_rho(
 
     Args:
         by: how blank-out removes a token.
-        special: whether special tokens count.
+        special: also count the tokens that the removal metrics never remove: special ones,
+            and the mask that a masked language model is asked about.
         how, layer: compare the focus row of another aggregate than the method's own.
     """
-    truth = evidence(explanation, model, tokenizer).explanation("blank_out", by=by)
-    return _rho(explanation, scores_of(explanation, how, layer), truth, special)
+    shared = evidence(explanation, model, tokenizer)
+    truth = shared.explanation("blank_out", by=by).scores
+    keep = np.arange(len(truth)) if special else np.asarray(shared.removable)
+    return spearman(scores_of(explanation, how, layer)[keep], truth[keep])
 
 
 def saliency_rho(
@@ -123,7 +121,13 @@ def saliency_rho(
     layer: int | None = None,
     tokenizer: Any = None,
 ) -> float:
-    """Spearman's rank correlation of the scores with gradient x input of the logit."""
+    """Spearman's rank correlation of the scores with gradient x input of the logit.
+
+    Args:
+        special: whether special tokens count, as they do in GlobEnc's tables.
+        how, layer: compare the focus row of another aggregate than the method's own.
+    """
     shared = evidence(explanation, model, tokenizer)
-    truth = shared.explanation("gradient_x_input", of="logit")
-    return _rho(explanation, scores_of(explanation, how, layer), truth, special)
+    truth = shared.explanation("gradient_x_input", of="logit").scores
+    keep = kept_places(explanation, special)
+    return spearman(scores_of(explanation, how, layer)[keep], truth[keep])

@@ -1,0 +1,229 @@
+"""Datasets in the forms people have them, as a list of examples."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import InputError
+
+if TYPE_CHECKING:
+    from .tokens import Token
+
+# Columns are found by these names, in this order.
+TEXT = ("text", "sentence", "masked", "sentence1", "question1", "premise", "question", "review")
+PAIR = ("text_pair", "pair", "sentence2", "question2", "hypothesis", "context")
+LABEL = ("label", "labels", "class")
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "text": TEXT,
+    "text_pair": PAIR,
+    "label": LABEL,
+    "target": ("target",),
+    "foil": ("foil",),
+    "focus": ("focus",),
+    "cues": ("cues",),
+    "cue_words": ("cue_words", "cue_indices"),
+    "answer": ("answer",),
+}
+
+
+@dataclass(frozen=True)
+class Example:
+    """One example of a benchmark.
+
+    Attributes:
+        target: what is explained; None: what the benchmark says (prediction or label).
+        cues: words that should matter: (start, end) of their characters.
+        answer: the answer's (start, end) in the text pair, or in the text if there is none.
+    """
+
+    text: str
+    text_pair: str | None = None
+    label: Any = None
+    target: Any = None
+    focus: int | None = None
+    cues: tuple[tuple[int, int], ...] = ()
+    answer: tuple[int, int] | None = None
+
+    def key(self) -> str:
+        """The same for the same content, whatever its place in the dataset."""
+        content = json.dumps(asdict(self), sort_keys=True, default=repr)
+        return hashlib.sha256(content.encode()).hexdigest()[:20]
+
+
+def read_examples(
+    dataset: Any,
+    columns: Mapping[str, str] | None = None,
+    labels: Callable[[], Sequence[str]] = tuple,
+) -> list[Example]:
+    """Texts, (text, label) or (text, pair) tuples, dicts, a file, a frame or a Dataset.
+
+    Args:
+        columns: names of columns that are not found by themselves: {"text": "comment_body"}.
+        labels: gives the model's class names, asked only if tuples could be read both ways.
+    """
+    if isinstance(dataset, str | os.PathLike):
+        dataset = _rows_of_file(Path(dataset))
+    elif hasattr(dataset, "to_dict") and hasattr(dataset, "columns"):  # a pandas frame
+        dataset = dataset.to_dict("records")
+    if isinstance(dataset, Mapping) or not isinstance(dataset, Iterable):
+        hint = "Choose one split of it. " if isinstance(dataset, Mapping) else ""
+        raise InputError(
+            f"dataset is {type(dataset).__name__}. {hint}It can be a list of texts, of (text, "
+            "label), of (text, pair) or of dicts, a .tsv, .csv or .jsonl path, a pandas frame "
+            "or a datasets.Dataset."
+        )
+    rows = list(dataset)
+    if not rows:
+        raise InputError("The dataset is empty.")
+    second = _second_is_pair(rows, labels)
+    return [_example(row, number, columns or {}, second) for number, row in enumerate(rows)]
+
+
+def _rows_of_file(path: Path) -> list[dict[str, Any]]:
+    if not path.is_file():
+        raise InputError(f"There is no dataset file {str(path)!r}.")
+    ending = path.suffix.lower()
+    try:
+        if ending in (".jsonl", ".ndjson"):
+            lines = path.read_text(encoding="utf-8").splitlines()
+            return [json.loads(line) for line in lines if line.strip()]
+        if ending in (".tsv", ".csv"):
+            # Quotes are text in a .tsv (SST-2 is full of them), and quote in a .csv.
+            form: dict[str, Any] = (
+                {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if ending == ".tsv" else {}
+            )
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                return [_numbers(row) for row in csv.DictReader(file, **form)]
+    except (json.JSONDecodeError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path.name} cannot be read: {error}") from error
+    raise InputError(f"{path.name}: the ending must be .tsv, .csv or .jsonl.")
+
+
+def _numbers(row: dict[str, Any]) -> dict[str, Any]:
+    """A label that is written as a number is one."""
+    for name in LABEL:
+        value = row.get(name)
+        if isinstance(value, str) and value.strip().lstrip("-").isdigit():
+            row[name] = int(value)
+    return row
+
+
+def _second_is_pair(rows: Sequence[Any], labels: Callable[[], Sequence[str]]) -> bool:
+    """Whether the second of (text, something) is a text pair and not a label."""
+    seconds = [row[1] for row in rows if isinstance(row, tuple | list) and len(row) == 2]
+    if not seconds or not all(isinstance(second, str) for second in seconds):
+        return False
+    names = {name.lower() for name in labels()}
+    return not all(second.lower() in names for second in seconds)
+
+
+def _example(row: Any, number: int, columns: Mapping[str, str], second_is_pair: bool) -> Example:
+    if isinstance(row, Example):
+        return row
+    if isinstance(row, str):
+        return Example(row)
+    if isinstance(row, tuple | list):
+        if len(row) == 2:
+            return Example(row[0], row[1]) if second_is_pair else Example(row[0], label=row[1])
+        if len(row) == 3:
+            return Example(row[0], row[1], row[2])
+        raise InputError(f"Example {number} has {len(row)} parts; give (text, label) or such.")
+    if not isinstance(row, Mapping):
+        raise InputError(f"Example {number} is {type(row).__name__}: no text, tuple or dict.")
+    found = {name: _column(row, name, columns) for name in COLUMNS}
+    if not isinstance(found["text"], str):
+        known = ", ".join(str(name) for name in row)
+        raise InputError(
+            f"Example {number} has no text among its columns {known}. Name it: "
+            'columns={"text": ...}.'
+        )
+    target = found["target"]
+    if target is not None and found["foil"] is not None:
+        target = (target, found["foil"])
+    text, pair = found["text"], found["text_pair"]
+    return Example(
+        text,
+        pair if isinstance(pair, str) and pair else None,
+        _plain(found["label"]),
+        _plain(target),
+        _plain(found["focus"]),
+        _cue_spans(text, found["cues"], found["cue_words"]),
+        _answer(pair or text, found["answer"]),
+    )
+
+
+def _column(row: Mapping[str, Any], name: str, columns: Mapping[str, str]) -> Any:
+    if name in columns:
+        if columns[name] not in row:
+            raise InputError(f"There is no column {columns[name]!r} in the dataset.")
+        return row[columns[name]]
+    return next((row[key] for key in COLUMNS[name] if key in row), None)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy as Python's, so that examples compare and pickle alike everywhere."""
+    if isinstance(value, list | tuple):
+        return tuple(_plain(one) for one in value)
+    if isinstance(value, float) and value != value:
+        return None  # how a frame says that there is none
+    return value.item() if hasattr(value, "item") else value
+
+
+def _cue_spans(text: str, cues: Any, words: Any) -> tuple[tuple[int, int], ...]:
+    spans: list[tuple[int, int]] = []
+    if words is not None:
+        places = _word_spans(text)
+        if any(not 0 <= int(i) < len(places) for i in words):
+            raise InputError(f"cue_words {list(words)} do not fit {len(places)} words: {text!r}")
+        spans += [places[int(i)] for i in words]
+    for cue in cues if cues is not None else ():
+        if not isinstance(cue, str):
+            spans.append((int(cue[0]), int(cue[1])))
+            continue
+        start = text.find(cue)
+        if start < 0:
+            raise InputError(f"The cue {cue!r} is not in the text {text!r}.")
+        spans.append((start, start + len(cue)))
+    return tuple(spans)
+
+
+def _word_spans(text: str) -> list[tuple[int, int]]:
+    spans, end = [], 0
+    for word in text.split():
+        start = text.index(word, end)
+        end = start + len(word)
+        spans.append((start, end))
+    return spans
+
+
+def _answer(text: str, answer: Any) -> tuple[int, int] | None:
+    if answer is None:
+        return None
+    if not isinstance(answer, str):
+        return int(answer[0]), int(answer[1])
+    start = text.find(answer)
+    if start < 0:
+        raise InputError(f"The answer {answer!r} is not in the text.")
+    return start, start + len(answer)
+
+
+def tokens_of_spans(
+    tokens: Sequence[Token], spans: Iterable[tuple[int, int]], segment: int = 0
+) -> list[int]:
+    """Places of the tokens that share a character with one of the spans."""
+    held = list(spans)
+    return [
+        token.position
+        for token in tokens
+        if token.segment == segment
+        and token.start is not None
+        and token.end is not None
+        and any(token.start < end and start < token.end for start, end in held)
+    ]
