@@ -9,9 +9,11 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from . import demo as demo
+    from . import metrics as metrics
     from .catalogue import methods as methods
     from .engine import explain as explain
     from .engine import stream as stream
+    from .evaluate import benchmark as benchmark
     from .explanation import Explanation as Explanation
     from .explanation import Part as Part
     from .heads import HeadMasks as HeadMasks
@@ -28,6 +30,7 @@ _PUBLIC = {
     "MixView": ".widget",
     "Part": ".explanation",
     "HeadMasks": ".heads",
+    "benchmark": ".evaluate",
     "explain": ".engine",
     "head_masks": ".heads",
     "register_family": ".models.families",
@@ -38,11 +41,12 @@ __all__ = [
     *_PUBLIC,
     "demo",
     "methods",
+    "metrics",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("demo", "methods"):  # packages; `methods` can be called
+    if name in ("demo", "methods", "metrics"):  # packages; `methods` can be called
         return import_module(f".{name}", __name__)
     if name in _PUBLIC:
         value = getattr(import_module(_PUBLIC[name], __name__), name)

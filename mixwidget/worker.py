@@ -12,7 +12,6 @@ import os
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
