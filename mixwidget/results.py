@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .aggregate import Combine, normalise_rows, rollout
 from .explanation import Explanation, Part
+from .flow import flow_seconds
 from .protocol import PUSH_TOKENS, Want, shrink
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from .tokens import Target
 
 Array = NDArray[Any]
+
+# What may be computed on request, between the chunks of other work.
+_QUICK_SECONDS = 2.0
 
 
 def next_rollout(before: Array | None, map: Array, combine: Combine) -> Array:
@@ -96,8 +100,13 @@ class Result:
         self._maps, self._scores, self._rollouts = {}, {}, []
         new = [Want(self.run, "scores", focus=explanation.focus)]
         if explanation.maps is not None and self.method.combine == "flow":
-            new += [Want(self.run, "rollout", layer) for layer in range(len(explanation.maps))]
+            layers = range(len(explanation.maps))
+            if self._flow_seconds(len(layers) - 1) < _QUICK_SECONDS / len(layers):
+                new += [Want(self.run, "rollout", layer) for layer in layers]
         return new
+
+    def _flow_seconds(self, layer: int) -> float:
+        return flow_seconds(layer + 1, self.tokens, self.tokens)
 
     def at(self, focus: int, target: Target | None = None) -> Explanation | None:
         """The explanation read at a focus token."""
@@ -140,6 +149,8 @@ class Result:
             return self._map_of_scorer(how, layer)
         whole = self.explanation
         if how == "rollout":
+            if self.method.combine == "flow" and self._flow_seconds(layer) > _QUICK_SECONDS:
+                return None  # whole maps of flows would hold up everything else
             if whole is not None:
                 return whole.rollout(layer)
             known = layer < len(self._rollouts)
@@ -162,9 +173,11 @@ class Result:
             return None
         row = whole.focus if focus is None else focus
         if how == "rollout":
-            return np.stack([whole.rollout(layer)[row] for layer in range(len(whole.maps))])
-        rows = whole.maps[:, row]
-        return rows if how == "layer" else np.cumsum(rows, axis=0, dtype=np.float64)
+            rolled = [self._map("rollout", layer) for layer in range(len(whole.maps))]
+            rows = [map[row] for map in rolled if map is not None]
+            return np.stack(rows) if len(rows) == len(rolled) else None
+        alone = whole.maps[:, row]
+        return alone if how == "layer" else np.cumsum(alone, axis=0, dtype=np.float64)
 
     def pushes(self, new: list[Want], focus: int) -> list[Want]:
         """Which of the new arrays are sent unasked: all maps of a short text, of a long one
@@ -189,7 +202,7 @@ class Result:
 
 def depends_on_focus(method: Method) -> bool:
     """Mixing maps hold every token's row; all else may be computed for the focus token."""
-    return method.class_specific or method.yields != "maps"
+    return method.class_specific or method.yields != "maps" or method.combine == "flow"
 
 
 def text_array(case: Case, want: Want, check: Callable[[], None]) -> Array | None:
