@@ -2,9 +2,10 @@
 //
 //   node build.mjs           build
 //   node build.mjs --watch   build again on every change
+//   node build.mjs --dev     build the development page into js/build/
 //   node build.mjs --check   build elsewhere; fail unless the committed bundle is the same
 //                            bytes and within the size budget
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -64,6 +65,16 @@ async function watch() {
   await context.watch();
 }
 
+async function dev() {
+  const outdir = join(here, "build");
+  const entryPoints = [
+    { in: "dev/main.ts", out: "main" },
+    { in: "src/style.css", out: "main" },
+  ];
+  await esbuild.build({ ...options(outdir), entryPoints, minify: false });
+  copyFileSync(join(here, "dev", "index.html"), join(outdir, "index.html"));
+}
+
 async function build() {
   await esbuild.build(options(committed));
   return withinBudget(committed);
@@ -71,4 +82,5 @@ async function build() {
 
 const mode = process.argv[2];
 if (mode === "--watch") await watch();
+else if (mode === "--dev") await dev();
 else if (!(await (mode === "--check" ? check() : build()))) process.exitCode = 1;

@@ -3,6 +3,6 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     environment: "happy-dom",
-    include: ["tests/**/*.test.ts"],
+    include: ["test/**/*.test.ts"],
   },
 });

@@ -1,32 +1,52 @@
-import type { AnyModel, Render } from "@anywidget/types";
+/** The widget's entry: what anywidget asks for, and what a saved page uses. */
 
-type State = { tokens: string[] };
+import type { AnyModel } from "@anywidget/types";
+import { mount } from "./app";
+import { anywidgetHost, type Host } from "./host";
+import { createStore, type Store } from "./store";
 
-/** Paint the tokens; a place for the views to stand on. */
-function paint(root: HTMLElement, model: AnyModel<State>): void {
-  root.replaceChildren(
-    ...(model.get("tokens") ?? []).map((text, index) => {
-      const token = document.createElement("span");
-      token.dataset.part = "token";
-      token.dataset.index = String(index);
-      token.textContent = text;
-      return token;
-    }),
-  );
+export { memoryHost } from "./host";
+export { createStore, mount };
+
+interface Shared {
+  host: Host;
+  store: Store;
 }
 
-const render: Render<State> = ({ model, el, signal }) => {
-  const root = document.createElement("div");
-  root.className = "mixwidget";
-  root.dataset.state = "ready";
-  el.append(root);
+interface Props {
+  model: AnyModel;
+  signal?: AbortSignal;
+}
 
-  const update = () => paint(root, model);
-  const stop = () => model.off("change:tokens", update);
-  model.on("change:tokens", update);
-  signal?.addEventListener("abort", stop);
-  update();
-  return stop;
-};
+/** A signal that is there, and its end for hosts that call a cleanup instead. */
+function lifetime(given: AbortSignal | undefined): { signal: AbortSignal; end: () => void } {
+  const controller = new AbortController();
+  if (given?.aborted) controller.abort();
+  given?.addEventListener("abort", () => controller.abort(), { once: true });
+  return { signal: controller.signal, end: () => controller.abort() };
+}
 
-export default () => ({ render });
+/** Called once per widget: arrays are shared by all its views. */
+export default function widget() {
+  let shared: Shared | undefined;
+
+  function open(model: AnyModel, signal: AbortSignal): Shared {
+    const host = anywidgetHost(model, signal);
+    return { host, store: createStore(host, signal) };
+  }
+
+  return {
+    initialize({ model, signal }: Props): () => void {
+      const life = lifetime(signal);
+      shared = open(model, life.signal);
+      return life.end;
+    },
+    render({ model, el, signal }: Props & { el: HTMLElement }): () => void {
+      const life = lifetime(signal);
+      // A host that does not initialize gives every view a store of its own.
+      const { store } = shared ?? open(model, life.signal);
+      mount(el, anywidgetHost(model, life.signal), store, life.signal);
+      return life.end;
+    },
+  };
+}

@@ -1,0 +1,216 @@
+/** One view of a widget: puts the parts together and draws them from the state. */
+
+import { palette } from "./colour";
+import type { Context, View } from "./context";
+import { controls } from "./controls";
+import {
+  h,
+  listener,
+  oncePerFrame,
+  onResize,
+  rove,
+  setAttributes,
+  setRoving,
+  setText,
+} from "./dom";
+import { exportMenu } from "./export";
+import { header, statusLine } from "./header";
+import type { Host } from "./host";
+import { methodsBar } from "./methods";
+import { cancel, rerun } from "./protocol";
+import { derive, type State } from "./state";
+import type { Store } from "./store";
+import { followTheme, readInks } from "./theme";
+import { createTooltip } from "./tooltip";
+import type { ViewName } from "./types";
+import { compareView } from "./views/compare";
+import { faithfulnessView } from "./views/faithfulness";
+import { graphView } from "./views/graph";
+import { headsView } from "./views/heads";
+import { layersView } from "./views/layers";
+import { mapView } from "./views/map";
+import { multiplesView } from "./views/multiples";
+import { textView } from "./views/text";
+import { meaning, treatment } from "./words";
+
+const VIEWS: [ViewName, string, (element: HTMLElement, context: Context) => View][] = [
+  ["text", "Text", textView],
+  ["layers", "Layers", layersView],
+  ["map", "Map", mapView],
+  ["graph", "Graph", graphView],
+  ["multiples", "Multiples", multiplesView],
+  ["compare", "Compare", compareView],
+  ["heads", "Heads", headsView],
+  ["faithfulness", "Faithfulness", faithfulnessView],
+];
+/** Views that say themselves what they show. */
+const OWN_CAPTION: ReadonlySet<ViewName> = new Set([
+  "graph",
+  "multiples",
+  "compare",
+  "heads",
+  "faithfulness",
+]);
+const NARROW = 640;
+const TAB = '[data-part="view-tab"]';
+
+/** Put a view into an element; it ends with the signal. */
+export function mount(element: HTMLElement, host: Host, store: Store, signal: AbortSignal): void {
+  const listen = listener(signal);
+  const root = h("div", {
+    class: "mixwidget",
+    "data-state": "computing",
+    "data-lm-suppress-shortcuts": "true", // JupyterLab's keys are not meant for what is focused here
+  });
+  let inks: ReturnType<typeof readInks> | undefined;
+  let colours: { name: string; theme: string; palette: ReturnType<typeof palette> } | undefined;
+  let state: State | undefined;
+  const redraw = oncePerFrame(update, signal);
+  const theme = followTheme(
+    root,
+    () => {
+      inks = undefined;
+      colours = undefined;
+      redraw();
+    },
+    signal,
+  );
+  const tip = createTooltip(root);
+  const voice = h("div", { class: "mix-hidden", "aria-live": "polite" });
+
+  const context: Context = {
+    root,
+    signal,
+    listen,
+    tip,
+    redraw,
+    set(values) {
+      host.set(values);
+      redraw();
+    },
+    rerun: (method) => store.request((id) => rerun(id, method)),
+    palette() {
+      const name = host.get("colours");
+      if (colours?.name !== name || colours.theme !== theme()) {
+        colours = { name, theme: theme(), palette: palette(name, theme()) };
+      }
+      return colours.palette;
+    },
+    inks() {
+      inks ??= readInks(root);
+      return inks;
+    },
+    announce: (text) => setText(voice, text),
+  };
+
+  const top = h("div", { class: "mix-header" });
+  const methods = h("div", { class: "mix-methods" });
+  const tabs = h("div", { class: "mix-tabs", role: "tablist", "aria-label": "Views" });
+  const strip = h("div", { class: "mix-controls", role: "group", "aria-label": "Controls" });
+  const caption = h("p", { class: "mix-caption", "data-part": "caption" });
+  const notes = h("p", { class: "mix-notes" });
+  const panel = h("div", { class: "mix-panel", role: "tabpanel", tabindex: "-1" });
+  const foot = h("div", { class: "mix-foot" });
+  const status = h("div", { class: "mix-status" });
+  root.append(
+    top,
+    methods,
+    h("div", { class: "mix-tab-row" }, tabs),
+    strip,
+    caption,
+    notes,
+    panel,
+    foot,
+    voice,
+  );
+  foot.append(status);
+
+  const parts: View[] = [
+    header(top, context),
+    methodsBar(methods, context),
+    controls(strip, context),
+    statusLine(status, context, () => store.request((id) => cancel(id))),
+  ];
+  exportMenu(foot, panel, context, store, () => state);
+  const made = new Map<ViewName, { holder: HTMLElement; view: View }>();
+  const labels = new Map<ViewName, HTMLElement>();
+  const prefix = `mix-${Math.random().toString(36).slice(2, 8)}`;
+  for (const [name, title] of VIEWS) {
+    const tab = h(
+      "button",
+      {
+        type: "button",
+        role: "tab",
+        id: `${prefix}-${name}`,
+        "data-part": "view-tab",
+        "data-view": name,
+      },
+      title,
+    );
+    labels.set(name, tab);
+    tabs.append(tab);
+  }
+  listen(tabs, "click", (event) => {
+    const tab = (event.target as Element).closest<HTMLElement>(TAB);
+    if (tab) context.set({ view: tab.dataset.view as ViewName });
+  });
+  rove(tabs, TAB, listen);
+
+  function viewOf(name: ViewName): { holder: HTMLElement; view: View } {
+    const known = made.get(name);
+    if (known) return known;
+    const make = VIEWS.find(([other]) => other === name)?.[2] ?? textView;
+    const holder = h("div", { class: `mix-view mix-view-${name}` });
+    panel.append(holder);
+    const created = { holder, view: make(holder, context) };
+    made.set(name, created);
+    return created;
+  }
+
+  function update(): void {
+    state = derive(host, store);
+    const { status: stage, view } = state.traits;
+    setAttributes(root, { "data-state": stage.state, "data-view": view });
+    for (const part of parts) part.update(state);
+    const open = labels.has(view) ? view : "text";
+    for (const [name, tab] of labels) tab.setAttribute("aria-selected", String(name === open));
+    const focusedTab = tabs.querySelector(`${TAB}:focus`);
+    setRoving(tabs, TAB, focusedTab ?? labels.get(open) ?? null);
+    panel.setAttribute("aria-labelledby", `${prefix}-${open}`);
+    const current = viewOf(open);
+    for (const { holder } of made.values()) holder.hidden = holder !== current.holder;
+    drawCaption(state, open);
+    current.view.update(state);
+  }
+
+  function drawCaption(now: State, open: ViewName): void {
+    const method = now.method;
+    const own = OWN_CAPTION.has(open) || !method || now.n === 0;
+    setText(caption, own ? "" : `${meaning(now, method)}`);
+    caption.hidden = own;
+    const hidden = own ? 0 : (now.scores(method.id)?.hidden ?? 0);
+    const said =
+      method && open !== "faithfulness" && open !== "heads" ? treatment(now, method, hidden) : [];
+    setText(notes, said.join(" "));
+    notes.hidden = said.length === 0;
+  }
+
+  host.onChange(redraw, signal);
+  store.onChange(redraw, signal);
+  onResize(
+    root,
+    () => {
+      inks = undefined;
+      root.classList.toggle("mix-narrow", root.clientWidth > 0 && root.clientWidth < NARROW);
+    },
+    signal,
+  );
+  listen(root, "keydown", (event) => {
+    // Keys that are used here are not for the notebook around.
+    if (event.key === "Escape") tip.hide();
+    event.stopPropagation();
+  });
+  signal.addEventListener("abort", () => root.remove());
+  element.append(root);
+  update();
+}

@@ -1,0 +1,41 @@
+/** What every view is given besides the state and its element. */
+
+import type { Palette } from "./colour";
+import type { Listen } from "./dom";
+import type { State } from "./state";
+import type { Tooltip } from "./tooltip";
+import type { Traits } from "./types";
+
+/** Colours that canvases take from the style sheet. */
+export interface Inks {
+  text: string;
+  muted: string;
+  line: string;
+  accent: string;
+  ground: string;
+  font: string;
+  /** Size of small text in pixels: follows the reader's setting. */
+  size: number;
+}
+
+export interface Context {
+  root: HTMLElement;
+  signal: AbortSignal;
+  listen: Listen;
+  tip: Tooltip;
+  set(values: Partial<Traits>): void;
+  /** Draw again in the next frame: something of the view's own has changed. */
+  redraw(): void;
+  palette(): Palette;
+  inks(): Inks;
+  /** Say something to screen readers. */
+  announce(text: string): void;
+  /** Ask the kernel to compute a method again. */
+  rerun(method: string): void;
+}
+
+export interface View {
+  update(state: State): void;
+}
+
+export type MakeView = (element: HTMLElement, context: Context) => View;

@@ -1,0 +1,135 @@
+/**
+ * Tracing: how much of a node passes through every node and edge below it.
+ *
+ * With M^l the map of layer l (row k takes from columns j of the layer below), a path from
+ * node (t, i) down to the input has the product of its entries as weight; the paths that end
+ * in j add up to R^t[i, j], the rollout. So with
+ *
+ *   down^t = e_i,   down^(l-1) = down^l M^l        weight of the paths from (t, i) to a node
+ *   up^0   = 1,     up^l = M^l up^(l-1)            weight of the paths from a node to the input
+ *
+ * node (l, k) carries down^l[k] up^l[k] and edge (l, k) -> (l-1, j) carries
+ * down^l[k] M^l[k, j] up^(l-1)[j]. Both add up to the same total at every level,
+ * sum_j R^t[i, j]; divided by it they are shares, and those of the input are the rollout's
+ * row brought to sum 1. Rows of M need not sum to 1. Levels may be rescaled freely, since
+ * every level is divided by its own total.
+ */
+
+import type { Combine } from "./types";
+
+export interface Trace {
+  /** [levels][n]: share of the node that passes through each; level 0 is the input. */
+  nodes: Float64Array[];
+  /** [levels - 1][n * n]: edges[l][k * n + j] leads from (l + 1, k) down to (l, j). */
+  edges: Float64Array[];
+}
+
+/** A layer's map as the rollout uses it. */
+export function stepOf(map: ArrayLike<number>, n: number, combine: Combine): Float64Array {
+  const step = Float64Array.from(map);
+  if (combine === "with_identity") {
+    for (let i = 0; i < n; i++) step[i * n + i] = (step[i * n + i] as number) + 1;
+  } else if (combine === "normalised" || combine === "flow") {
+    for (let r = 0; r < n; r++) {
+      let total = 0;
+      for (let c = 0; c < n; c++) total += step[r * n + c] as number;
+      if (total !== 0)
+        for (let c = 0; c < n; c++) step[r * n + c] = (step[r * n + c] as number) / total;
+    }
+  }
+  return step;
+}
+
+/**
+ * @param steps maps of layers 0 .. t as the rollout uses them, each [n, n]
+ * @param starts the tokens of the clicked node: one, or those of a word (their mean)
+ */
+export function traceFrom(steps: Float64Array[], n: number, starts: number[]): Trace {
+  const top = steps.length;
+  const up: Float64Array[] = [new Float64Array(n).fill(1)];
+  for (let l = 1; l <= top; l++) {
+    const step = steps[l - 1] as Float64Array;
+    const below = up[l - 1] as Float64Array;
+    const here = new Float64Array(n);
+    for (let k = 0; k < n; k++) {
+      let sum = 0;
+      for (let j = 0; j < n; j++) sum += (step[k * n + j] as number) * (below[j] as number);
+      here[k] = sum;
+    }
+    up.push(rescale(here));
+  }
+  // Every token of a word counts alike, whatever the total of its row.
+  let down: Float64Array = new Float64Array(n);
+  for (const i of starts) {
+    const total = (up[top] as Float64Array)[i] as number;
+    if (total > 0) down[i] = 1 / (starts.length * total);
+  }
+  const nodes: Float64Array[] = new Array(top + 1);
+  const edges: Float64Array[] = new Array(top);
+  nodes[top] = shares(down, up[top] as Float64Array);
+  for (let l = top; l >= 1; l--) {
+    const step = steps[l - 1] as Float64Array;
+    const below = up[l - 1] as Float64Array;
+    const flow = new Float64Array(n * n);
+    const next = new Float64Array(n);
+    let total = 0;
+    for (let k = 0; k < n; k++) {
+      const weight = down[k] as number;
+      if (weight === 0) continue;
+      for (let j = 0; j < n; j++) {
+        const part = weight * (step[k * n + j] as number);
+        next[j] = (next[j] as number) + part;
+        const through = part * (below[j] as number);
+        flow[k * n + j] = through;
+        total += through;
+      }
+    }
+    if (total > 0) for (let e = 0; e < flow.length; e++) flow[e] = (flow[e] as number) / total;
+    edges[l - 1] = flow;
+    down = rescale(next);
+    nodes[l - 1] = shares(down, below);
+  }
+  return { nodes, edges };
+}
+
+function rescale(values: Float64Array): Float64Array {
+  let peak = 0;
+  for (const value of values) peak = Math.max(peak, Math.abs(value));
+  return peak > 0 ? values.map((value) => value / peak) : values;
+}
+
+function shares(down: Float64Array, up: Float64Array): Float64Array {
+  const product = down.map((value, k) => value * (up[k] as number));
+  let total = 0;
+  for (const value of product) total += value;
+  return total > 0 ? product.map((value) => value / total) : product;
+}
+
+/** Token flows added up to units: [n] -> [units]. */
+export function mergeNodes(nodes: Float64Array, unitOf: number[], units: number): Float64Array {
+  const out = new Float64Array(units);
+  nodes.forEach((value, token) => {
+    const unit = unitOf[token] as number;
+    out[unit] = (out[unit] as number) + value;
+  });
+  return out;
+}
+
+/** Token edges added up to unit edges: [n * n] -> [units * units]. */
+export function mergeEdges(
+  edges: Float64Array,
+  n: number,
+  unitOf: number[],
+  units: number,
+): Float64Array {
+  if (units === n) return edges;
+  const out = new Float64Array(units * units);
+  for (let k = 0; k < n; k++) {
+    const row = (unitOf[k] as number) * units;
+    for (let j = 0; j < n; j++) {
+      const at = row + (unitOf[j] as number);
+      out[at] = (out[at] as number) + (edges[k * n + j] as number);
+    }
+  }
+  return out;
+}

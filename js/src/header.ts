@@ -1,0 +1,158 @@
+/** The text, what the model makes of it, and how far the work has come. */
+
+import type { Context, View } from "./context";
+import { h, setAttributes, setText, show } from "./dom";
+import { duration, percent } from "./format";
+import { addsUp } from "./words";
+
+export function header(element: HTMLElement, context: Context): View {
+  const { listen } = context;
+  const input = h("textarea", {
+    "data-part": "text-input",
+    class: "mix-text-input",
+    rows: 1,
+    spellcheck: "false",
+    "aria-label": "Text",
+  });
+  const pair = h("textarea", {
+    "data-part": "text-pair-input",
+    class: "mix-text-input",
+    rows: 1,
+    spellcheck: "false",
+    "aria-label": "Second text (optional)",
+    placeholder: "Second text (optional)",
+  });
+  const addPair = h(
+    "button",
+    { type: "button", class: "mix-button mix-quiet", "aria-label": "Add a second text" },
+    "+ second text",
+  );
+  const go = h(
+    "button",
+    { type: "submit", class: "mix-button mix-primary", "data-part": "run" },
+    "Run",
+  );
+  const form = h(
+    "form",
+    { class: "mix-form" },
+    h("div", { class: "mix-inputs" }, input, pair),
+    h("div", { class: "mix-form-buttons" }, addPair, go),
+  );
+  const prediction = h("span", { class: "mix-prediction", "data-part": "prediction" });
+  const badge = h("span", { class: "mix-badge", "data-part": "adds-up" });
+  const facts = h("div", { class: "mix-facts" }, prediction, badge);
+  element.append(form, facts);
+
+  let wantsPair = false;
+  const known = { text: "", pair: "" };
+  let live = true;
+
+  const grow = (area: HTMLTextAreaElement) => {
+    area.style.height = "auto";
+    if (area.scrollHeight > 0) area.style.height = `${Math.min(area.scrollHeight + 2, 140)}px`;
+  };
+  const changed = () => input.value !== known.text || pair.value !== known.pair;
+  const refresh = () => {
+    go.disabled = !live || !changed() || input.value.trim() === "";
+    grow(input);
+    if (!pair.hidden) grow(pair);
+  };
+  const submit = () => {
+    if (go.disabled) return;
+    context.set({ text: input.value, text_pair: pair.value });
+  };
+  listen(form, "submit", (event) => {
+    event.preventDefault();
+    submit();
+  });
+  for (const area of [input, pair]) {
+    listen(area, "input", refresh);
+    listen(area, "keydown", (event) => {
+      event.stopPropagation(); // the notebook has keys of its own
+      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+        event.preventDefault();
+        submit();
+      } else if (event.key === "Escape") {
+        input.value = known.text;
+        pair.value = known.pair;
+        refresh();
+      }
+    });
+  }
+  listen(addPair, "click", () => {
+    wantsPair = true;
+    show(pair, true);
+    show(addPair, false);
+    pair.focus();
+  });
+
+  return {
+    update(state) {
+      const { text, text_pair: second, model_info: info } = state.traits;
+      // What is being typed stays, unless the kernel has a new text.
+      if (known.text !== text) input.value = known.text = text;
+      if (known.pair !== second) pair.value = known.pair = second;
+      live = state.live;
+      input.readOnly = pair.readOnly = !live;
+      show(pair, second !== "" || wantsPair);
+      show(addPair, live && second === "" && !wantsPair);
+      show(go, live);
+      refresh();
+      const guess = info.prediction;
+      setText(
+        prediction,
+        guess
+          ? `${info.task && /lm/.test(info.task) ? "Predicts" : "Prediction"}: ${guess.label}${guess.probability === null || guess.probability === undefined ? "" : ` (${percent(guess.probability)})`}`
+          : "",
+      );
+      const check = addsUp(info.adds_up);
+      show(badge, check !== null);
+      setText(badge, check?.text ?? "");
+      setAttributes(badge, { "data-good": check ? String(check.good) : null });
+    },
+  };
+}
+
+export function statusLine(element: HTMLElement, context: Context, cancel: () => void): View {
+  const words = h("span", { "data-part": "status", role: "status", "aria-live": "polite" });
+  const hint = h("span", { class: "mix-hint" });
+  const progress = h("progress", { "data-part": "progress", max: 1, "aria-label": "Progress" });
+  const left = h("span", { class: "mix-left" });
+  const stop = h(
+    "button",
+    { type: "button", class: "mix-button", "data-part": "cancel" },
+    "Cancel",
+  );
+  element.append(words, hint, progress, left, stop);
+  context.listen(stop, "click", cancel);
+  return {
+    update(state) {
+      const { status, runs } = state.traits;
+      setText(words, status.message);
+      setText(hint, status.hint ?? "");
+      show(hint, !!status.hint);
+      const working = Object.values(runs).filter(
+        (run) => run.state === "computing" || run.state === "waiting",
+      );
+      const busy = status.state === "computing" || working.length > 0;
+      show(progress, busy);
+      show(stop, busy && state.live);
+      show(left, busy);
+      setAttributes(element, { "data-stage": status.state });
+      if (!busy) return;
+      const current = working.find((run) => run.state === "computing") ?? working[0];
+      if (current && current.progress > 0) progress.value = current.progress;
+      else progress.removeAttribute("value");
+      const seconds = current?.seconds_left;
+      setText(
+        left,
+        [
+          current && current.progress > 0 ? percent(current.progress) : "",
+          seconds !== null && seconds !== undefined ? `${duration(seconds)} left` : "",
+        ]
+          .filter(Boolean)
+          .join(", "),
+      );
+    },
+  };
+}

@@ -1,0 +1,36 @@
+/** A bar of the scale's colours with numbers. */
+
+import type { Scale } from "./colour";
+import { h, setText } from "./dom";
+import { number } from "./format";
+
+export interface Legend {
+  element: HTMLElement;
+  update(scale: Scale | null, words: string): void;
+}
+
+export function createLegend(): Legend {
+  const low = h("span", { class: "mix-legend-number" });
+  const bar = h("span", { class: "mix-legend-bar", "aria-hidden": "true" });
+  const high = h("span", { class: "mix-legend-number" });
+  const words = h("span", { class: "mix-legend-words" });
+  const element = h("div", { class: "mix-legend" }, low, bar, high, words);
+  return {
+    element,
+    update(scale, text) {
+      element.hidden = scale === null;
+      if (!scale) return;
+      const steps = Array.from({ length: 13 }, (_, i) =>
+        scale.css(scale.min + ((scale.max - scale.min) * i) / 12),
+      );
+      const gradient = `linear-gradient(to right, ${steps.join(", ")})`;
+      if (bar.dataset.gradient !== gradient) {
+        bar.dataset.gradient = gradient;
+        bar.style.background = gradient;
+      }
+      setText(low, scale.signed ? number(scale.min) : "0");
+      setText(high, `${scale.clipped ? "≥ " : ""}${number(scale.max)}`);
+      setText(words, text);
+    },
+  };
+}

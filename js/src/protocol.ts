@@ -1,0 +1,157 @@
+/** Messages between browser and kernel. This file and mixwidget/protocol.py alone spell them. */
+
+import type { Aggregate } from "./types";
+
+export const VERSION = 1;
+
+export type What =
+  | "layer"
+  | "rollout"
+  | "sum"
+  | "rows"
+  | "layer_scores"
+  | "scores"
+  | "overview"
+  | "heads"
+  | "head_stats";
+
+export interface Want {
+  run: string;
+  what: What;
+  layer?: number;
+  of?: Aggregate;
+  focus?: number;
+}
+
+export type Request =
+  | { kind: "need"; id: string; v: number; wants: Want[] }
+  | { kind: "cancel"; id: string; v: number; run?: string }
+  | { kind: "rerun"; id: string; v: number; method?: string }
+  | { kind: "export"; id: string; v: number; format: string };
+
+export interface ArrayMessage extends Want {
+  kind: "array";
+  id: string;
+  seq: number;
+  dtype: Dtype;
+  shape: number[];
+  scale: number;
+}
+
+export type Answer =
+  | ArrayMessage
+  | { kind: "file"; id: string; name: string; mime: string }
+  | { kind: "done"; id: string; missing: Want[] }
+  | { kind: "error"; id: string; message: string; hint: string }
+  | { kind: "cancelled"; id: string };
+
+export type Dtype = "f4" | "f2" | "u1";
+
+/** Numbers with their shape; values are row-major. */
+export interface Tensor {
+  shape: number[];
+  values: Float32Array;
+}
+
+const BYTES: Record<Dtype, number> = { f4: 4, f2: 2, u1: 1 };
+const BY_LAYER: ReadonlySet<What> = new Set([
+  "layer",
+  "rollout",
+  "sum",
+  "layer_scores",
+  "overview",
+  "heads",
+]);
+
+export const need = (id: string, wants: Want[]): Request => ({
+  kind: "need",
+  id,
+  v: VERSION,
+  wants,
+});
+
+export const cancel = (id: string, run?: string): Request =>
+  run === undefined ? { kind: "cancel", id, v: VERSION } : { kind: "cancel", id, v: VERSION, run };
+
+export const rerun = (id: string, method?: string): Request =>
+  method === undefined
+    ? { kind: "rerun", id, v: VERSION }
+    : { kind: "rerun", id, v: VERSION, method };
+
+export const exportAs = (id: string, format: string): Request => ({
+  kind: "export",
+  id,
+  v: VERSION,
+  format,
+});
+
+/** The name an array goes by: only the fields that matter for what it holds. */
+export function keyOf(want: Want): string {
+  const layer = BY_LAYER.has(want.what) ? (want.layer ?? "") : "";
+  const of = want.what === "rows" || want.what === "overview" ? (want.of ?? "") : "";
+  const focus = want.what === "rows" ? (want.focus ?? "") : "";
+  return `${want.run}|${want.what}|${layer}|${of}|${focus}`;
+}
+
+/** A message as it came, or null if it is none of ours (another version, another shape). */
+export function readAnswer(content: unknown): Answer | null {
+  if (typeof content !== "object" || content === null) return null;
+  const message = content as { kind?: unknown; id?: unknown; v?: unknown };
+  if (message.v !== undefined && message.v !== VERSION) return null;
+  switch (message.kind) {
+    case "array":
+    case "file":
+    case "done":
+    case "error":
+    case "cancelled":
+      return { ...message, id: String(message.id ?? "") } as Answer;
+    default:
+      return null;
+  }
+}
+
+export type Bytes = ArrayBuffer | ArrayBufferView;
+
+/** Bytes with their own offset and length: a buffer may be a window into a larger one. */
+export function bytesOf(buffer: Bytes): Uint8Array {
+  return ArrayBuffer.isView(buffer)
+    ? new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength)
+    : new Uint8Array(buffer);
+}
+
+export function decode(message: ArrayMessage, buffer: Bytes): Tensor {
+  const size = message.shape.reduce((product, length) => product * length, 1);
+  const bytes = bytesOf(buffer);
+  const width = BYTES[message.dtype];
+  if (width === undefined) throw new Error(`The array has an unknown type, ${message.dtype}.`);
+  if (bytes.byteLength !== size * width) {
+    throw new Error(
+      `The array ${keyOf(message)} has ${bytes.byteLength} bytes for ${size} values.`,
+    );
+  }
+  const values = new Float32Array(size);
+  const scale = message.scale ?? 1;
+  if (message.dtype === "f4") readFloats(bytes, values);
+  else if (message.dtype === "f2") readHalves(bytes, values);
+  else values.set(bytes);
+  if (scale !== 1) for (let i = 0; i < size; i++) values[i] = (values[i] as number) * scale;
+  return { shape: [...message.shape], values };
+}
+
+/** A DataView reads at any offset and in little-endian order whatever the machine. */
+function readFloats(bytes: Uint8Array, into: Float32Array): void {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let i = 0; i < into.length; i++) into[i] = view.getFloat32(4 * i, true);
+}
+
+function readHalves(bytes: Uint8Array, into: Float32Array): void {
+  for (let i = 0; i < into.length; i++) {
+    const half = (bytes[2 * i] as number) | ((bytes[2 * i + 1] as number) << 8);
+    const exponent = (half >> 10) & 0x1f;
+    const fraction = half & 0x3ff;
+    const sign = half & 0x8000 ? -1 : 1;
+    if (exponent === 0) into[i] = sign * fraction * 2 ** -24;
+    else if (exponent === 31) into[i] = fraction ? Number.NaN : sign * Number.POSITIVE_INFINITY;
+    else into[i] = sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+  }
+}

@@ -1,0 +1,261 @@
+/** What a picture needs to know, derived from traits and arrays. Built anew for every frame. */
+
+import type { Host } from "./host";
+import type { Tensor, What } from "./protocol";
+import type { Store } from "./store";
+import {
+  type Aggregate,
+  DEFAULTS,
+  type MethodEntry,
+  type RunInfo,
+  type Token,
+  TRAIT_NAMES,
+  type Traits,
+} from "./types";
+import { type Layout, layOut, mergeColumns, mergeMap, type Shares } from "./units";
+
+/** Up to here the kernel pushes every map by itself; longer texts are asked for. */
+export const PUSHED_TOKENS = 192;
+
+export interface Grid {
+  rows: number;
+  cols: number;
+  values: Float32Array;
+  /** A reduced picture of a larger map, shown until the full one arrives. */
+  coarse: boolean;
+}
+
+export interface State {
+  readonly traits: Readonly<Traits>;
+  readonly live: boolean;
+  readonly tokens: Token[];
+  readonly n: number;
+  readonly layers: number;
+  /** `layer`, within bounds. */
+  readonly layer: number;
+  readonly layout: Layout;
+  /** The method in front; undefined before the catalogue has come. */
+  readonly method: MethodEntry | undefined;
+  entry(id: string): MethodEntry | undefined;
+  run(id: string): RunInfo | undefined;
+  /** The method in front and those ticked, in that order, at most four. */
+  readonly compared: MethodEntry[];
+  /** Column labels, row labels, the focus in words. */
+  label(unit: number): string;
+  readonly focusLabel: string;
+  readonly targetLabel: string;
+  /** Scores of shown units for the focus, as the layer and aggregate say. */
+  scores(id: string, layer?: number, aggregate?: Aggregate): Shares | undefined;
+  map(id: string, aggregate: Aggregate, layer: number): Grid | undefined;
+  /** The small picture of a map, or the map itself where it is there. */
+  thumbnail(id: string, aggregate: "layer" | "rollout", layer: number): Grid | undefined;
+  /** Maps of single layers by token, as far as they are there; `undefined` where not. */
+  tokenMaps(id: string, upTo: number): (Float32Array | undefined)[];
+  shared(what: "heads" | "head_stats", layer?: number): Tensor | undefined;
+  doneLayers(id: string): Set<number>;
+}
+
+export function derive(host: Host, store: Store): State {
+  const traits = snapshot(host);
+  const tokens = traits.tokens;
+  const n = tokens.length;
+  const layers = Math.max(traits.model_info.layers, 0);
+  const layer = Math.min(Math.max(traits.layer, 0), Math.max(layers - 1, 0));
+  const focusToken = traits.focus >= 0 && traits.focus < n ? traits.focus : 0;
+  const layout = layOut(tokens, traits.unit, traits.special, focusToken);
+  const byId = new Map(traits.catalogue.map((entry) => [entry.id, entry]));
+  const short = n <= PUSHED_TOKENS;
+
+  const entry = (id: string) => byId.get(id);
+  const run = (id: string): RunInfo | undefined => traits.runs[id];
+
+  function doneLayers(id: string): Set<number> {
+    const info = run(id);
+    if (!info) return new Set();
+    const done = info.done_layers ?? [];
+    if (info.state === "ready") return new Set(Array.from({ length: layers }, (_, l) => l));
+    return new Set(typeof done === "number" ? Array.from({ length: done }, (_, l) => l) : done);
+  }
+
+  /** Whether the kernel can have it: combined maps need every layer below. */
+  function exists(id: string, aggregate: Aggregate, at: number): boolean {
+    const done = doneLayers(id);
+    if (aggregate === "layer") return done.has(at);
+    for (let l = 0; l <= at; l++) if (!done.has(l)) return false;
+    return true;
+  }
+
+  function fetch(
+    id: string,
+    what: What,
+    more: { layer?: number; of?: Aggregate; focus?: number },
+    there: boolean,
+    pushed: boolean,
+  ): Tensor | undefined {
+    const info = run(id);
+    if (!info?.run) return undefined;
+    const want = { run: info.run, what, ...more };
+    return there ? store.need(want, pushed && info.state !== "ready") : store.get(want);
+  }
+
+  function tokenMap(id: string, aggregate: Aggregate, at: number): Tensor | undefined {
+    if (entry(id)?.yields !== "maps") return undefined;
+    const info = run(id);
+    if (!info?.run) return undefined;
+    if (aggregate === "sum") {
+      const local = localSum(info.run, at);
+      if (local) return local;
+    }
+    const found = fetch(id, aggregate, { layer: at }, exists(id, aggregate, at), short);
+    return found && found.values.length === n * n ? found : undefined;
+  }
+
+  /** The sum up to a layer, where all its maps are at hand. */
+  function localSum(runId: string, at: number): Tensor | undefined {
+    const kept = store.get({ run: runId, what: "sum", layer: at });
+    if (kept) return kept;
+    const maps: Float32Array[] = [];
+    for (let l = 0; l <= at; l++) {
+      const map = store.get({ run: runId, what: "layer", layer: l });
+      if (map?.values.length !== n * n) return undefined;
+      maps.push(map.values);
+    }
+    const values = new Float32Array(n * n);
+    for (const map of maps)
+      for (let i = 0; i < values.length; i++)
+        values[i] = (values[i] as number) + (map[i] as number);
+    const tensor = { shape: [n, n], values };
+    store.put({ run: runId, what: "sum", layer: at }, tensor);
+    return tensor;
+  }
+
+  /** The row of one token, from whatever holds it. */
+  function tokenRow(id: string, aggregate: Aggregate, at: number, token: number) {
+    const info = run(id);
+    if (!info?.run) return undefined;
+    const map = store.get({ run: info.run, what: aggregate, layer: at });
+    if (map?.values.length === n * n) return map.values.subarray(token * n, (token + 1) * n);
+    const want = { of: aggregate, focus: token };
+    const there = exists(id, aggregate, at);
+    const rows = short
+      ? store.get({ run: info.run, what: "rows", ...want })
+      : fetch(id, "rows", want, there, false);
+    if (rows && rows.values.length >= (at + 1) * n)
+      return rows.values.subarray(at * n, (at + 1) * n);
+    if (!short) return undefined;
+    const full = tokenMap(id, aggregate, at);
+    return full?.values.subarray(token * n, (token + 1) * n);
+  }
+
+  function layerScores(id: string, at: number): Float32Array | undefined {
+    const done = doneLayers(id).has(at);
+    const found = fetch(id, "layer_scores", { layer: at }, done, true);
+    return found?.values.length === n ? found.values : undefined;
+  }
+
+  function tokenScores(id: string, aggregate: Aggregate, at: number): Float32Array | undefined {
+    const final = () => fetch(id, "scores", {}, run(id)?.state === "ready", true)?.values;
+    const yields = entry(id)?.yields;
+    if (yields === "scores") return final();
+    if (aggregate === "layer") return layerScores(id, at);
+    if (at === layers - 1) {
+      const own = final();
+      if (own) return own;
+    }
+    const total = new Float32Array(n);
+    for (let l = 0; l <= at; l++) {
+      const part = layerScores(id, l);
+      if (!part) return undefined;
+      for (let j = 0; j < n; j++) total[j] = (total[j] as number) + (part[j] as number);
+    }
+    return total;
+  }
+
+  function scores(
+    id: string,
+    at = layer,
+    aggregate: Aggregate = traits.aggregate,
+  ): Shares | undefined {
+    const method = entry(id);
+    if (!method || n === 0) return undefined;
+    if (method.yields !== "maps") {
+      const values = tokenScores(id, aggregate, at);
+      return values?.length === n ? mergeColumns(values, layout, method.signed) : undefined;
+    }
+    const members = layout.units[layout.focus]?.tokens ?? [];
+    const mean = new Float32Array(n);
+    for (const token of members) {
+      const row = tokenRow(id, aggregate, at, token);
+      if (!row) return undefined;
+      for (let j = 0; j < n; j++)
+        mean[j] = (mean[j] as number) + (row[j] as number) / members.length;
+    }
+    return mergeColumns(mean, layout, method.signed);
+  }
+
+  function merged(id: string, tensor: Tensor): Grid {
+    const values = mergeMap(tensor.values, n, layout, entry(id)?.signed ?? false);
+    return { rows: layout.rows.length, cols: layout.cols.length, values, coarse: false };
+  }
+
+  function overview(id: string, aggregate: Aggregate, at: number): Grid | undefined {
+    if (short || aggregate === "sum") return undefined;
+    const more = { layer: at, of: aggregate };
+    const tensor = fetch(id, "overview", more, exists(id, aggregate, at), true);
+    const [rows, cols] = tensor?.shape ?? [];
+    return tensor && rows && cols ? { rows, cols, values: tensor.values, coarse: true } : undefined;
+  }
+
+  const targetLabel =
+    traits.model_info.targets.find((t) => JSON.stringify(t.value) === JSON.stringify(traits.target))
+      ?.label ??
+    (traits.target === null ? traits.model_info.prediction?.label : String(traits.target)) ??
+    "";
+  const label = (unit: number) => layout.units[unit]?.text ?? "";
+
+  return {
+    traits,
+    live: host.live,
+    tokens,
+    n,
+    layers,
+    layer,
+    layout,
+    method: entry(traits.method),
+    entry,
+    run,
+    compared: [...new Set([traits.method, ...traits.compared])]
+      .map(entry)
+      .filter((found) => found !== undefined)
+      .slice(0, 4),
+    label,
+    focusLabel: label(layout.focus),
+    targetLabel,
+    scores,
+    map(id, aggregate, at) {
+      const tensor = tokenMap(id, aggregate, at);
+      return tensor ? merged(id, tensor) : overview(id, aggregate, at);
+    },
+    thumbnail(id, aggregate, at) {
+      if (!short) return overview(id, aggregate, at);
+      const tensor = tokenMap(id, aggregate, at);
+      return tensor && merged(id, tensor);
+    },
+    tokenMaps: (id, upTo) =>
+      Array.from({ length: upTo + 1 }, (_, l) => tokenMap(id, "layer", l)?.values),
+    shared(what, at) {
+      const want = at === undefined ? { run: "", what } : { run: "", what, layer: at };
+      return n > 0 ? store.need(want) : undefined;
+    },
+    doneLayers,
+  };
+}
+
+function snapshot(host: Host): Traits {
+  const traits = Object.fromEntries(
+    TRAIT_NAMES.map((name) => [name, host.get(name) ?? DEFAULTS[name]]),
+  );
+  traits.model_info = { ...DEFAULTS.model_info, ...host.get("model_info") };
+  traits.status = { ...DEFAULTS.status, ...host.get("status") };
+  return traits as unknown as Traits;
+}

@@ -1,0 +1,148 @@
+/** The synced state, as docs/architecture.md lists it. Field names are those of Python. */
+
+export type ViewName =
+  | "text"
+  | "layers"
+  | "map"
+  | "graph"
+  | "multiples"
+  | "compare"
+  | "faithfulness"
+  | "heads";
+
+export type Aggregate = "layer" | "rollout" | "sum";
+export type ScaleName = "blues" | "viridis" | "cividis" | "greys";
+export type Yields = "maps" | "layer_scores" | "scores";
+export type Combine = "product" | "normalised" | "with_identity" | "flow";
+export type RunStage = "waiting" | "computing" | "ready" | "cancelled" | "error";
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+export interface Token {
+  piece: string;
+  text: string;
+  index: number;
+  special: boolean;
+  word: number | null;
+  segment: number;
+}
+
+export interface TargetChoice {
+  value: Json;
+  label: string;
+  probability: number | null;
+}
+
+export interface ModelInfo {
+  name: string;
+  task: string;
+  layers: number;
+  heads: number;
+  labels: string[];
+  prediction: { label: string; index: number; probability: number | null } | null;
+  targets: TargetChoice[];
+  adds_up: number[];
+  limit: number | null;
+}
+
+export interface MethodOption {
+  name: string;
+  default: Json;
+  choices: Json[] | null;
+  help: string;
+}
+
+export interface MethodEntry {
+  id: string;
+  title: string;
+  family: string;
+  yields: Yields;
+  combine: Combine;
+  signed: boolean;
+  class_specific: boolean;
+  paper: string;
+  year: number;
+  link: string;
+  measures: string;
+  formula: string;
+  ignores: string;
+  cost: number | null;
+  available: boolean;
+  reason: string;
+  options: MethodOption[];
+}
+
+export interface RunInfo {
+  run: string;
+  state: RunStage;
+  progress: number;
+  seconds_left: number | null;
+  message: string;
+  done_layers: number[] | number;
+}
+
+export interface Status {
+  state: "computing" | "ready" | "error";
+  message: string;
+  hint: string;
+}
+
+export interface Traits {
+  text: string;
+  text_pair: string;
+  method: string;
+  compared: string[];
+  params: Record<string, Record<string, Json>>;
+  view: ViewName;
+  layer: number;
+  aggregate: Aggregate;
+  focus: number;
+  target: Json;
+  threshold: number;
+  top_k: number;
+  unit: "tokens" | "words";
+  special: boolean;
+  colours: ScaleName;
+  head: number;
+  tokens: Token[];
+  model_info: ModelInfo;
+  catalogue: MethodEntry[];
+  runs: Record<string, RunInfo>;
+  status: Status;
+}
+
+/** What stands in for a trait that the kernel has not sent. */
+export const DEFAULTS: Readonly<Traits> = Object.freeze({
+  text: "",
+  text_pair: "",
+  method: "",
+  compared: [],
+  params: {},
+  view: "text",
+  layer: 0,
+  aggregate: "rollout",
+  focus: 0,
+  target: null,
+  threshold: 0.1,
+  top_k: 0,
+  unit: "tokens",
+  special: true,
+  colours: "blues",
+  head: -1,
+  tokens: [],
+  model_info: {
+    name: "",
+    task: "",
+    layers: 0,
+    heads: 0,
+    labels: [],
+    prediction: null,
+    targets: [],
+    adds_up: [],
+    limit: null,
+  },
+  catalogue: [],
+  runs: {},
+  status: { state: "computing", message: "", hint: "" },
+}) as Readonly<Traits>;
+
+export const TRAIT_NAMES = Object.keys(DEFAULTS) as (keyof Traits)[];

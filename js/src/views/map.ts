@@ -1,0 +1,115 @@
+/** The matrix of one layer or of the layers combined. */
+
+import { mapScale, type Scale } from "../colour";
+import type { Context, View } from "../context";
+import { number } from "../format";
+import { createHeatmap } from "../heatmap";
+import { createLegend } from "../legend";
+import type { Grid, State } from "../state";
+import { createTable } from "../table";
+import { quoted } from "../words";
+import { absent, breakAt, createNotice, moveFocus, withoutMaps } from "./shared";
+
+export function mapView(element: HTMLElement, context: Context): View {
+  let state: State | undefined;
+  let grid: Grid | undefined;
+  let scale: { of: Float32Array; palette: object; scale: Scale } | undefined;
+  const notice = createNotice(context);
+  const legend = createLegend();
+  const table = createTable(context.signal);
+  const heat = createHeatmap(context, {
+    describe(row, col) {
+      if (!state || !grid) return [];
+      const target = state.label(state.layout.rows[row] ?? 0);
+      const source = state.label(state.layout.cols[col] ?? 0);
+      const lines = [`${quoted(target)} takes from ${quoted(source)}`];
+      lines.push(
+        grid.coarse
+          ? `about ${number(coarseValue(grid, state, row, col))}`
+          : number(grid.values[row * grid.cols + col] ?? 0),
+      );
+      return lines;
+    },
+    click(row) {
+      const unit = state?.layout.units[state.layout.rows[row] ?? 0];
+      if (unit) context.set({ focus: unit.index });
+    },
+    arrow(key) {
+      if (!state || (key !== "ArrowUp" && key !== "ArrowDown")) return false;
+      moveFocus(state, context, key === "ArrowUp" ? -1 : 1);
+      return true;
+    },
+  });
+  element.append(notice.element, heat.element, legend.element, table.element);
+
+  function hide(lack: { text: string; actions: { label: string; run(): void }[] }): void {
+    notice.update(lack.text, lack.actions);
+    heat.update(null);
+    legend.update(null, "");
+    table.update(null);
+  }
+
+  return {
+    update(next) {
+      state = next;
+      const method = next.method;
+      if (!method) return hide({ text: "", actions: [] });
+      if (method.yields !== "maps") {
+        return hide(withoutMaps(next, context, "So there is no map to show."));
+      }
+      grid = next.map(method.id, next.traits.aggregate, next.layer);
+      if (!grid) return hide(absent(next, context, method.id));
+      notice.update(grid.coarse ? "A reduced picture; the full map is on its way." : null);
+      const palette = context.palette();
+      if (scale?.of !== grid.values || scale.palette !== palette) {
+        scale = { of: grid.values, palette, scale: mapScale(palette, grid.values, method.signed) };
+      }
+      const { rows, cols, focus } = next.layout;
+      const rowNames = rows.map(next.label);
+      const colNames = cols.map(next.label);
+      const what =
+        next.traits.aggregate === "layer"
+          ? `layer ${next.layer} alone`
+          : `${next.traits.aggregate} up to layer ${next.layer}`;
+      const summary = `${method.title}, ${what}: what each of ${rows.length} tokens (rows) takes from ${cols.length} tokens (columns)`;
+      heat.update({
+        rows: rowNames,
+        cols: colNames,
+        values: grid.values,
+        ...(grid.coarse ? { picture: { rows: grid.rows, cols: grid.cols } } : {}),
+        scale: scale.scale,
+        label: summary,
+        rowTitle: "this token takes",
+        colTitle: "from this token",
+        selectedRow: rows.indexOf(focus),
+        selectedCol: -1,
+        rowBreak: breakAt(next, rows),
+        colBreak: breakAt(next, cols),
+        square: true,
+      });
+      legend.update(
+        scale.scale,
+        next.traits.aggregate === "rollout" ? "share of the row's token" : "contribution",
+      );
+      table.update(
+        grid.coarse
+          ? null
+          : {
+              caption: summary,
+              rowTitle: "takes",
+              colTitle: "from",
+              rows: rowNames,
+              cols: colNames,
+              values: grid.values,
+            },
+      );
+    },
+  };
+}
+
+/** The value of the patch that a cell lies in. */
+function coarseValue(grid: Grid, state: State, row: number, col: number): number {
+  const r = Math.floor((row / state.layout.rows.length) * grid.rows);
+  const c = Math.floor((col / state.layout.cols.length) * grid.cols);
+  return grid.values[r * grid.cols + c] ?? 0;
+}

@@ -1,0 +1,113 @@
+/** Sentences that say what a picture shows. */
+
+import { percent, plural } from "./format";
+import type { State } from "./state";
+import type { Aggregate, MethodEntry } from "./types";
+
+export const AGGREGATE_NAMES: Record<Aggregate, string> = {
+  layer: "this layer alone",
+  rollout: "rollout: from the input up to this layer",
+  sum: "sum of the layers up to this one",
+};
+
+export const quoted = (text: string) => `“${text}”`;
+
+const upTo = (layer: number) => (layer === 0 ? "layer 0" : `layers 0 to ${layer}`);
+
+/** What the scores of a method mean at the present layer and aggregate. */
+export function meaning(
+  state: State,
+  method: MethodEntry,
+  layer = state.layer,
+  aggregate = state.traits.aggregate,
+): string {
+  const focus = quoted(state.focusLabel);
+  const target = state.targetLabel ? quoted(state.targetLabel) : "the prediction";
+  if (method.yields === "maps") {
+    const weighed = method.class_specific ? `, as far as it matters for ${target}` : "";
+    if (aggregate === "layer") {
+      const from = layer === 0 ? "the input" : `the tokens that layer ${layer - 1} put out`;
+      return `What went into ${focus} in layer ${layer} alone, from ${from}${weighed}.`;
+    }
+    if (aggregate === "rollout") {
+      return `What went into ${focus} at layer ${layer}, from the input: ${upTo(layer)} followed one after the other${weighed}.`;
+    }
+    return `What went into ${focus} in ${upTo(layer)}, each layer's own share added up${weighed}.`;
+  }
+  const verb = method.signed ? "speaks for or against" : "counts for";
+  const object = method.class_specific ? target : focus;
+  if (method.yields === "scores") {
+    return `How much each input token ${verb} ${object}: one score per token, no layers.`;
+  }
+  if (aggregate === "layer")
+    return `How much each token ${verb} ${object} at layer ${layer} alone.`;
+  return `How much each token ${verb} ${object}, ${upTo(layer)} added up.`;
+}
+
+/** What was done to the numbers on the way to the picture. */
+export function treatment(state: State, method: MethodEntry, hidden: number): string[] {
+  const notes: string[] = [];
+  if (state.traits.unit === "words" && state.layout.units.length < state.n) {
+    notes.push(
+      method.yields === "maps"
+        ? "Subwords are merged to words: what they give is added, what they take is averaged."
+        : "Subwords are merged to words by adding their scores.",
+    );
+  }
+  if (!state.traits.special && state.layout.cols.length < state.layout.units.length) {
+    notes.push(
+      method.signed
+        ? "Special tokens are hidden; signed scores of the others are left as they are."
+        : `Special tokens are hidden${hidden > 0.0005 ? ` (they hold ${percent(hidden)})` : ""}; the rest is scaled up to the same total.`,
+    );
+  }
+  return notes;
+}
+
+/** Why there is nothing to see yet, or at all. */
+export function lacking(state: State, id: string): string {
+  const run = state.run(id);
+  const title = state.entry(id)?.title ?? id;
+  if (!state.live) return `${title} is not part of this saved page.`;
+  if (!run) {
+    const entry = state.entry(id);
+    if (entry && !entry.available) return `${title} is not available here: ${entry.reason}`;
+    return `${title} has not been computed yet.`;
+  }
+  switch (run.state) {
+    case "waiting":
+      return `${title} waits for its turn.`;
+    case "computing":
+      return run.message || `${title} is being computed.`;
+    case "cancelled":
+      return `${title} was stopped.`;
+    case "error":
+      return run.message || `${title} could not be computed.`;
+    default:
+      return `${title} is on its way.`;
+  }
+}
+
+/** The decomposition's check against the model. */
+export function addsUp(errors: readonly number[]): { text: string; good: boolean } | null {
+  if (errors.length === 0) return null;
+  const worst = Math.max(...errors);
+  const size = worst === 0 ? "exactly" : `within ${scientific(worst)}`;
+  if (worst <= 1e-2) {
+    return { text: `The parts add up to the model's own numbers ${size}.`, good: true };
+  }
+  const bad = errors.flatMap((error, layer) => (error > 1e-2 ? [layer] : []));
+  return {
+    text: `The parts do not add up to the model's own numbers in ${plural(bad.length, "layer")} (${bad.join(", ")}): off by up to ${scientific(worst)}. Do not trust maps built on ${bad.length === 1 ? "it" : "them"}.`,
+    good: false,
+  };
+}
+
+function scientific(value: number): string {
+  if (value >= 0.01) return percent(value);
+  const [digits, power] = value.toExponential(0).split("e");
+  return `${digits} × 10${superscript(Number(power))}`;
+}
+
+const superscript = (power: number) =>
+  [...String(power)].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(c)])).join("");

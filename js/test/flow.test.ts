@@ -1,0 +1,101 @@
+import { expect, test } from "vitest";
+import { random } from "../dev/synthetic";
+import { mergeEdges, mergeNodes, stepOf, traceFrom } from "../src/flow";
+import type { Combine } from "../src/types";
+
+const N = 7;
+const LAYERS = 5;
+
+function maps(seed: number, unnormalised: boolean): Float64Array[] {
+  const next = random(seed);
+  return Array.from({ length: LAYERS }, () => {
+    const map = Float64Array.from({ length: N * N }, () => next() ** 3);
+    for (let r = 0; r < N; r++) {
+      let total = 0;
+      for (let c = 0; c < N; c++) total += map[r * N + c] as number;
+      const scale = unnormalised ? 1000 * next() : 1 / total;
+      for (let c = 0; c < N; c++) map[r * N + c] = (map[r * N + c] as number) * scale;
+    }
+    return map;
+  });
+}
+
+/** The plain definition: R^l = M^l R^(l-1), rows brought to sum 1 at the end. */
+function rolloutRow(steps: Float64Array[], row: number): number[] {
+  let product: number[][] = Array.from({ length: N }, (_, i) =>
+    Array.from({ length: N }, (_, j) => (i === j ? 1 : 0)),
+  );
+  for (const step of steps) {
+    product = product.map((_, i) =>
+      product.map((_, j) => {
+        let sum = 0;
+        for (let k = 0; k < N; k++)
+          sum += (step[i * N + k] as number) * ((product[k] as number[])[j] as number);
+        return sum;
+      }),
+    );
+  }
+  const values = product[row] as number[];
+  const total = values.reduce((a, b) => a + b, 0);
+  return values.map((value) => value / total);
+}
+
+const cases: [Combine, boolean][] = [
+  ["product", false],
+  ["product", true],
+  ["normalised", true],
+  ["with_identity", false],
+];
+
+test.each(cases)(
+  "the traced input row is the rollout row: %s, unnormalised %s",
+  (combine, unnormalised) => {
+    const steps = maps(3, unnormalised).map((map) => stepOf(map, N, combine));
+    for (const top of [1, 3, LAYERS]) {
+      for (const start of [0, 4]) {
+        const used = steps.slice(0, top);
+        const { nodes } = traceFrom(used, N, [start]);
+        const wanted = rolloutRow(used, start);
+        wanted.forEach((value, j) => {
+          expect((nodes[0] as Float64Array)[j]).toBeCloseTo(value, 12);
+        });
+      }
+    }
+  },
+);
+
+test("every level carries the whole of the node, and nodes are what their edges bring", () => {
+  const steps = maps(5, true);
+  const { nodes, edges } = traceFrom(steps, N, [2]);
+  for (const level of nodes) expect(level.reduce((a, b) => a + b, 0)).toBeCloseTo(1, 12);
+  edges.forEach((flow, l) => {
+    for (let k = 0; k < N; k++) {
+      let out = 0;
+      let into = 0;
+      for (let j = 0; j < N; j++) {
+        out += flow[k * N + j] as number;
+        into += flow[j * N + k] as number;
+      }
+      expect(out).toBeCloseTo((nodes[l + 1] as Float64Array)[k] as number, 12);
+      expect(into).toBeCloseTo((nodes[l] as Float64Array)[k] as number, 12);
+    }
+  });
+});
+
+test("a word's trace is the mean of its tokens' rollout rows, columns added", () => {
+  const steps = maps(8, true);
+  const { nodes, edges } = traceFrom(steps, N, [1, 2]);
+  const [a, b] = [rolloutRow(steps, 1), rolloutRow(steps, 2)];
+  const unitOf = [0, 1, 1, 2, 3, 4, 5];
+  const merged = mergeNodes(nodes[0] as Float64Array, unitOf, 6);
+  const mean = a.map((value, j) => (value + (b[j] as number)) / 2);
+  expect(merged[1]).toBeCloseTo((mean[1] as number) + (mean[2] as number), 12);
+  expect(merged[3]).toBeCloseTo(mean[4] as number, 12);
+  const flow = mergeEdges(edges[0] as Float64Array, N, unitOf, 6);
+  expect(flow.reduce((x, y) => x + y, 0)).toBeCloseTo(1, 12);
+});
+
+test("a node without any flow gives zeros, not NaN", () => {
+  const { nodes } = traceFrom([new Float64Array(N * N)], N, [0]);
+  expect([...(nodes[0] as Float64Array)]).toEqual(new Array(N).fill(0));
+});

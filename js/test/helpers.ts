@@ -1,0 +1,52 @@
+/** What the tests share. */
+
+import { sceneHost } from "../dev/kernel";
+import { scene } from "../dev/synthetic";
+import { mount } from "../src/app";
+import { createStore } from "../src/store";
+import type { Traits } from "../src/types";
+
+export interface Mounted {
+  host: ReturnType<typeof sceneHost>;
+  store: ReturnType<typeof createStore>;
+  root: HTMLElement;
+  life: AbortController;
+  find<E extends HTMLElement = HTMLElement>(part: string): E;
+  all(part: string): HTMLElement[];
+}
+
+/** A widget on an invented model, drawn once. */
+export async function mounted(
+  name = "review",
+  traits: Partial<Traits> = {},
+  shape = { layers: 4, heads: 3 },
+): Promise<Mounted> {
+  const made = scene(name, shape);
+  Object.assign(made.traits, traits);
+  const host = sceneHost(made);
+  const life = new AbortController();
+  const store = createStore(host, life.signal);
+  const element = document.createElement("div");
+  document.body.append(element);
+  mount(element, host, store, life.signal);
+  await settle();
+  const root = element.querySelector(".mixwidget") as HTMLElement;
+  const all = (part: string) => [...root.querySelectorAll<HTMLElement>(`[data-part="${part}"]`)];
+  return {
+    host,
+    store,
+    root,
+    life,
+    all,
+    find<E extends HTMLElement>(part: string) {
+      const found = all(part)[0];
+      if (!found) throw new Error(`There is no part ${part}.`);
+      return found as E;
+    },
+  };
+}
+
+/** Until requests are answered and the next frames are drawn. */
+export async function settle(ms = 80): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, ms));
+}
