@@ -21,6 +21,7 @@ from .models import (
     Source,
     Trace,
     check_focus,
+    check_memory,
     encode,
     need_target,
     open_source,
@@ -51,6 +52,7 @@ class Case:
         """The recorded pass; made at the first call, the same ever after."""
         with self._lock:
             if self._trace is None:
+                check_memory(self.source, len(self.encoding.tokens))
                 self._trace = record(
                     self.source.model, self.encoding.inputs, self.source.spec, check=check
                 )

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from mixwidget import demo, explain
 from mixwidget.engine import assemble, parts, prepare, start
-from mixwidget.errors import InputError, MixwidgetError
+from mixwidget.errors import CostError, InputError, MixwidgetError
 from mixwidget.methods.registry import all_methods
+from mixwidget.models import memory
 from tests import tiny
 from tests.test_sacred import fingerprint
 
@@ -193,6 +194,47 @@ def test_200_explanations_leave_memory_flat(method):
         explain(model, demo.SENTENCE, method=method, tokenizer=tokenizer)
     gc.collect()
     assert resident() < 1.05 * before
+
+
+def test_what_would_not_fit_is_refused_before_anything_is_allocated(monkeypatch):
+    """Estimated beforehand; the model does not run."""
+    model = tiny.model("llama", "CausalLM")
+    case = prepare(model, TEXT, tokenizer=tiny.tokenizer())
+    monkeypatch.setattr(memory, "available_bytes", lambda device: 10_000)
+    monkeypatch.setattr(model, "forward", None)
+    with pytest.raises(CostError, match=r"8 tokens.*GB are free"):
+        case.trace()
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
+def test_the_estimate_is_what_the_record_takes(family):
+    model = tiny.model(family, "")
+    case = prepare(model, " ".join(["film"] * 50), tokenizer=tiny.tokenizer())
+    estimate = memory.recorded_bytes(case.source, len(case.encoding.tokens))
+    assert 0.6 * estimate < case.trace().nbytes() < 1.2 * estimate
+
+
+def test_memory_that_is_free_can_be_asked_for():
+    free = memory.available_bytes(torch.device("cpu"))
+    assert free is None or 2**20 < free < 2**50
+    assert memory.available_bytes(torch.device("meta")) is None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
+def test_4096_tokens_within_the_stated_memory():
+    """A Llama-like model of 4,096 tokens runs the cheap methods in little more than its record."""
+    model = tiny.model("llama", "CausalLM", max_position_embeddings=4096, num_hidden_layers=2)
+    tokenizer = tiny.tokenizer()
+    tokenizer.model_max_length = 4096
+    case = prepare(model, " ".join(["film is"] * 2047), tokenizer=tokenizer)
+    assert len(case.encoding.tokens) == 4096
+    stated = memory.recorded_bytes(case.source, 4096)
+    before = resident()
+    for method in ("raw_attention", "attn_norm", "globenc"):
+        for part in parts(start(case, method)):
+            assert part.map.shape == (4096, 4096)
+            assert resident() - before < 1.5 * stated
 
 
 def test_threads_grad_mode_is_left_alone():

@@ -4,6 +4,7 @@ from .algebra import STAGES, Block, Stage, StageName, mixing_ratio, vector_norms
 from .blocks import BlockSpec, FeedForward, Norm
 from .encode import Encoding, encode
 from .families import families, register_family, spec_for
+from .memory import check_memory
 from .source import Source, open_source
 from .targets import check_focus, need_target, objective, probability, resolve_target
 from .trace import LayerRecord, Trace, record
@@ -21,6 +22,7 @@ __all__ = [
     "StageName",
     "Trace",
     "check_focus",
+    "check_memory",
     "encode",
     "families",
     "mixing_ratio",
