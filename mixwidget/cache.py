@@ -55,10 +55,11 @@ class ByteCache:
             self._pinned = frozenset(keys)
             self._shrink(None)
 
-    def clear(self) -> None:
+    def trim(self) -> None:
+        """Keep only what is pinned."""
         with self._lock:
-            self._entries.clear()
-            self._pinned = frozenset()
+            for key in [key for key in self._entries if key not in self._pinned]:
+                del self._entries[key]
 
     def _shrink(self, newest: Hashable) -> None:
         total = sum(size for _, size in self._entries.values())

@@ -48,7 +48,7 @@ class Inbox:
         self.wish: Wish | None = None
         self.version = self.settled = 0
         self.requests: deque[Request] = deque()
-        self.closed = False
+        self.closed = self.paused = False
         self.thread: threading.Thread | None = None
         self._owner = weakref.ref(owner)
         self._idle_seconds = idle_seconds
@@ -65,12 +65,22 @@ class Inbox:
                 if request.kind == "rerun":
                     self.version += 1
                 self.requests.append(request)
-            if self.thread is None:
-                self.thread = threading.Thread(
-                    target=_work, args=(self, self._owner), name="mixwidget", daemon=True
-                )
-                self.thread.start()
-            self.changed.notify_all()
+            self._wake()
+
+    def _wake(self) -> None:
+        if self.thread is None:
+            self.thread = threading.Thread(
+                target=_work, args=(self, self._owner), name="mixwidget", daemon=True
+            )
+            self.thread.start()
+        self.changed.notify_all()
+
+    def pause(self, paused: bool) -> None:
+        """Carry out nothing (requests excepted) until it is resumed."""
+        with self.changed:
+            self.paused = paused
+            if not self.closed and not self.idle():
+                self._wake()
 
     def latest(self) -> tuple[int, Wish | None]:
         with self.changed:
@@ -95,6 +105,7 @@ class Inbox:
         """Block until the latest wish is carried out. An interrupt ends it at once."""
         if threading.current_thread() is self.thread:
             raise RuntimeError("wait() would wait for itself: it was called from an observer.")
+        self.pause(False)
         end = None if timeout is None else time.monotonic() + timeout
         with self.changed:
             while self.settled != self.version:
@@ -112,7 +123,7 @@ class Inbox:
 
     def idle(self) -> bool:
         """Whether there is nothing to do (call with the lock held)."""
-        return not self.requests and self.settled == self.version
+        return not self.requests and (self.paused or self.settled == self.version)
 
     def rest(self) -> bool:
         """Wait for something to do; False, and no thread any more, if nothing comes."""

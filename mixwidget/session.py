@@ -114,6 +114,12 @@ class Session:
         if front is None or front.state == "cancelled":
             raise CancelledError("The work was cancelled before it was finished.")
 
+    def pause(self, paused: bool = True) -> None:
+        """Nobody looks: stop and keep only what was last shown. `wait` resumes too."""
+        self._inbox.pause(paused)
+        if paused:
+            self._cache.trim()
+
     def close(self, timeout: float = 0.0) -> None:
         """End the work; wait for the thread at most `timeout` seconds."""
         self._inbox.close()
@@ -165,7 +171,7 @@ class Session:
             version, wish = inbox.latest()
             try:
                 self._serve()
-                if wish is None:
+                if wish is None or inbox.paused:
                     return
                 if version != self._version and not self._prepare(version, wish):
                     continue
@@ -189,7 +195,8 @@ class Session:
 
         def check() -> None:
             self._serve()
-            if self._inbox.closed or self._inbox.version != version or self._given_up:
+            inbox = self._inbox
+            if inbox.closed or inbox.paused or inbox.version != version or self._given_up:
                 raise CancelledError("overtaken")
 
         try:
@@ -305,7 +312,9 @@ class Session:
         """Asked between chunks: whether the running work is to end here."""
         self._serve()
         inbox = self._inbox
-        if inbox.closed or job.state != "computing" or self._jobs.get(job.run) is not job:
+        if inbox.closed or inbox.paused:
+            return True
+        if job.state != "computing" or self._jobs.get(job.run) is not job:
             return True
         version, wish = inbox.latest()
         if version == self._version or wish is None:

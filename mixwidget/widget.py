@@ -40,6 +40,13 @@ _SHOWN = ("tokens", "model_info", "catalogue", "runs", "status")
 logger = logging.getLogger("mixwidget")
 
 
+def _bundle(name: str) -> Path | str:
+    """The text of a file. As a path anywidget can reload it while it is being developed, but
+    then keeps every widget that was ever made."""
+    path = _STATIC / name
+    return path if os.environ.get("ANYWIDGET_HMR") == "1" else path.read_text("utf-8") + "\n"
+
+
 class MixView(Controls, anywidget.AnyWidget):
     """Shows how a transformer mixes information between the tokens of a text.
 
@@ -61,8 +68,8 @@ class MixView(Controls, anywidget.AnyWidget):
         **controls: any other control: view, layer, aggregate, compared, params, ...
     """
 
-    _esm = _STATIC / "widget.js"
-    _css = _STATIC / "widget.css"
+    _esm = _bundle("widget.js")
+    _css = _bundle("widget.css")
 
     tokens: Any = traitlets.List(read_only=True).tag(sync=True)
     model_info = traitlets.Dict(dict(EMPTY_MODEL), read_only=True).tag(sync=True)
@@ -98,12 +105,19 @@ class MixView(Controls, anywidget.AnyWidget):
         self._chosen_focus: int | None = None
         self._session: Session | None = None
         super().__init__(
-            text=text, text_pair=text_pair, method=method, target=target, focus=focus, **controls
+            _view_count=0,  # the page counts its views for us from there
+            text=text,
+            text_pair=text_pair,
+            method=method,
+            target=target,
+            focus=focus,
+            **controls,
         )
         self._chosen_focus = self.focus
         self._session = Session(opener, _Outlet(self), truncate=truncate, cache_bytes=cache_bytes)
         self.on_msg(_receive)
         self.observe(_asked, list(_ASKS))
+        self.observe(_views_changed, "_view_count")
         self._ask()
 
     # For scripts and other cells.
@@ -309,6 +323,13 @@ def _asked(change: Any) -> None:
     if change["name"] == "text" and task == "question_answering" and view.target is not None:
         view.target = None  # a span of the text that was
     view._ask()
+
+
+def _views_changed(change: Any) -> None:
+    """The last view has gone (its cell was run again, say), or one has come back."""
+    view: MixView = change["owner"]
+    if view._session is not None:
+        view._session.pause(change["new"] == 0)
 
 
 def _check_names(controls: dict[str, Any]) -> None:
