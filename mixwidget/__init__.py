@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .heads import head_masks as head_masks
     from .models.blocks import BlockSpec as BlockSpec
     from .models.families import register_family as register_family
+    from .ratios import mixing_ratios as mixing_ratios
     from .widget import MixView as MixView
 
 # Public names and where they live. They are imported when first used, so that
@@ -32,6 +33,7 @@ _PUBLIC = {
     "HeadMasks": ".heads",
     "benchmark": ".evaluate",
     "explain": ".engine",
+    "mixing_ratios": ".ratios",
     "head_masks": ".heads",
     "register_family": ".models.families",
     "stream": ".engine",

@@ -42,10 +42,10 @@ def forward_seconds(size: Size) -> float:
     return 2 * size.tokens * size.layers * layer / 1e11
 
 
-def check_cost(layers: int, tokens: int, rows: int = 1, limit: float = LIMIT_SECONDS) -> None:
-    """Refuse beforehand what would take longer than `limit` seconds."""
+def check_cost(layers: int, tokens: int, rows: int = 1) -> None:
+    """Refuse beforehand what would take longer than ten minutes."""
     seconds = flow_seconds(layers, tokens, rows)
-    if seconds > limit:
+    if seconds > LIMIT_SECONDS:
         flows = f"{rows * tokens:,} maximum flows of {layers * tokens**2:,} edges"
         raise CostError(
             f"Attention flow over {tokens} tokens and {layers} layers needs {flows}, about "

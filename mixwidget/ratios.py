@@ -1,0 +1,48 @@
+"""How much of each token is other tokens, layer by layer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def mixing_ratios(
+    model: Any,
+    text: str,
+    *,
+    tokenizer: Any = None,
+    text_pair: str | None = None,
+    truncate: bool = False,
+) -> pd.DataFrame:
+    """The mixing ratio r_i = ||sum_{j != i} u_ij|| / (that + ||u_ii||) of every token and layer.
+
+    0: the token is only itself; 1: it is only others. One row per layer and token; columns are
+    `layer`, `position`, `token`, and the ratio at each stage of the block: `z` (attention alone),
+    `res` (with the residual), `res_ln` (after the first norm) and `enc` (through the second).
+    Where no norm follows the residual sum the last three are equal. Arguments as in `explain`.
+    """
+    import pandas as pd
+
+    from .engine import prepare
+    from .models.algebra import STAGES, mixing_ratio
+
+    case = prepare(model, text, tokenizer=tokenizer, text_pair=text_pair, truncate=truncate)
+    trace, rows = case.trace(), []
+    with torch.no_grad():
+        for layer in range(len(trace)):
+            block = trace.block(layer)
+            ratios = {name: mixing_ratio(block, block.stage(name)).tolist() for name in STAGES}
+            rows += [
+                {
+                    "layer": layer,
+                    "position": token.position,
+                    "token": str(token),
+                    **{name: values[token.position] for name, values in ratios.items()},
+                }
+                for token in case.encoding.tokens
+            ]
+    return pd.DataFrame(rows)
