@@ -19,8 +19,11 @@ _MODULES = (
     "attention",
     "norms",
     "alti",
+    "value_zeroing",
+    "hta",
     "gradients",
     "class_activation",
+    "relevance",
     "perturbation",
 )
 
