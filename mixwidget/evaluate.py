@@ -174,29 +174,33 @@ def _results(
             yield unit, run_unit(unit) or []
         return
     waiting: dict[Future[list[Row] | None], Unit] = {}
+    lost: Exception | None = None
     try:
-        waiting.update((executor.submit(run_unit, unit), unit) for unit in units)
+        for unit in units:
+            waiting[executor.submit(run_unit, unit)] = unit
         while waiting:
             for future in as_completed(list(waiting)):
                 unit = waiting.pop(future)
-                rows = future.result()
-                if rows is None:  # the worker does not see our files: send the model along
-                    if data is None or unit.model.data is not None:
-                        raise WorkerLostError("A worker could not open the model it was sent.")
-                    again = unit.with_bytes(data)
-                    waiting[executor.submit(run_unit, again)] = again
-                else:
-                    yield unit, rows
-    except MixwidgetError:
-        raise
-    except Exception as error:
-        raise WorkerLostError(
-            f"A worker was lost ({type(error).__name__}: {error}). With cache=folder the next "
-            "call goes on where this one stopped."
-        ) from error
+                try:
+                    rows = future.result()
+                    if rows is None:  # the worker does not see our files: send the model along
+                        if data is None or unit.model.data is not None:
+                            raise WorkerLostError("it could not open the model it was sent")
+                        again = unit.with_bytes(data)
+                        waiting[executor.submit(run_unit, again)] = again
+                        continue
+                except Exception as error:  # go on: what others finished is not to be lost
+                    lost = error
+                    continue
+                yield unit, rows
     finally:
         for future in waiting:
             future.cancel()
+    if lost is not None:
+        raise WorkerLostError(
+            f"A worker was lost ({type(lost).__name__}: {lost}). With cache=folder the next call "
+            "goes on where this one stopped."
+        ) from lost
 
 
 class _Store:
