@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -145,6 +147,32 @@ class Explanation:
         from .frames import explanation_frame
 
         return explanation_frame(self)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Everything as JSON text, written to a file too if a path is given.
+
+        `from_json` gives it back, every number the same to the last bit.
+        """
+        from .serial import dumps
+
+        text = dumps([self])
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    @classmethod
+    def from_json(
+        cls, source: str | bytes | os.PathLike[str], method: str | None = None
+    ) -> Explanation:
+        """Read what `to_json`, `MixView.save` or the command line wrote: a file or its text.
+
+        Args:
+            source: a path, or the JSON text itself.
+            method: which one, if the file holds several.
+        """
+        from .serial import read_one
+
+        return read_one(source, method)
 
     def plot(self, kind: str | None = None, **options: Any) -> Figure:
         """A matplotlib Figure: kind = "text", "map" or "layers"."""

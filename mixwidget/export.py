@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .describe import plain
 from .errors import InputError, MixwidgetError
+from .serial import dumps
 
 if TYPE_CHECKING:
     from .explanation import Explanation
@@ -48,29 +47,7 @@ def export(explanations: dict[str, Explanation], format: str) -> tuple[str, str,
 
 def _bytes(explanations: dict[str, Explanation], format: str) -> bytes:
     if format == "json":
-        whole = {"explanations": [as_dict(one) for one in explanations.values()]}
-        return json.dumps(whole, ensure_ascii=False).encode()
+        return dumps(explanations.values()).encode()
     buffer = io.BytesIO()
     next(iter(explanations.values())).plot().savefig(buffer, format=format)
     return buffer.getvalue()
-
-
-def as_dict(explanation: Explanation) -> dict[str, Any]:
-    """All of an explanation in plain values."""
-    target = explanation.target
-    return {
-        "method": explanation.method,
-        "params": plain(explanation.params),
-        "tokens": [{"piece": str(token), **token.as_dict()} for token in explanation.tokens],
-        "focus": explanation.focus,
-        "target": {
-            "kind": target.kind,
-            "index": plain(target.index),
-            "label": target.label,
-            "probability": target.probability,
-        },
-        "maps": plain(explanation.maps),
-        "layer_scores": plain(explanation.layer_scores),
-        "scores": plain(explanation.scores),
-        "info": plain(explanation.info),
-    }

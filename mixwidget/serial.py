@@ -1,0 +1,179 @@
+"""Explanations as JSON and back, without losing a bit.
+
+A file is `{"format": "mixwidget", "version": 1, "explanations": [...]}`. Scores are plain
+numbers that any program can read. Other arrays are `{"$array": {"dtype", "shape", "data"}}`
+with `data` the base64 of the little-endian, row-major bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import InputError
+from .tokens import Target, Token
+
+if TYPE_CHECKING:
+    from .explanation import Explanation
+
+FORMAT, VERSION = "mixwidget", 1
+_ARRAYS = ("maps", "layer_scores", "own_scores")
+_ODD_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+
+
+class NotAnExplanationError(InputError):
+    """A file or text that holds no explanation that can be read."""
+
+
+def dumps(explanations: Iterable[Explanation]) -> str:
+    """Any number of explanations as one JSON text."""
+    entries = [_entry(one) for one in explanations]
+    whole = {"format": FORMAT, "version": VERSION, "explanations": entries}
+    return json.dumps(whole, ensure_ascii=False, allow_nan=False)
+
+
+def loads(text: str | bytes) -> list[Explanation]:
+    """The explanations of a JSON text."""
+    try:
+        whole = json.loads(text)
+    except ValueError as error:
+        raise NotAnExplanationError(f"This is not JSON: {error}.") from error
+    if not isinstance(whole, dict) or whole.get("format") != FORMAT:
+        raise NotAnExplanationError("This JSON was not written by mixwidget.")
+    if whole.get("version") != VERSION:
+        raise NotAnExplanationError(
+            f"The file has version {whole.get('version')!r}, this mixwidget reads {VERSION}. "
+            "Update mixwidget, or save the explanation again."
+        )
+    try:
+        return [_explanation(entry) for entry in whole["explanations"]]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise NotAnExplanationError(f"The file is damaged ({reason}).") from error
+
+
+def read(source: str | bytes | os.PathLike[str]) -> list[Explanation]:
+    """The explanations of a file, or of a JSON text."""
+    if isinstance(source, str) and not source.lstrip().startswith(("{", "[")):
+        source = Path(source)
+    if isinstance(source, os.PathLike):
+        try:
+            source = Path(source).read_bytes()
+        except OSError as error:
+            raise NotAnExplanationError(
+                f"{os.fspath(source)!r} cannot be read: {error.strerror or error}."
+            ) from error
+    return loads(source)
+
+
+def read_one(source: str | bytes | os.PathLike[str], method: str | None = None) -> Explanation:
+    """The one explanation of a file or text; `method` chooses if there are several."""
+    found = read(source)
+    held = ", ".join(one.method for one in found) or "no explanation"
+    if method is not None:
+        found = [one for one in found if one.method == method]
+    if len(found) != 1:
+        raise NotAnExplanationError(
+            f"The file holds {held}; say which with method=..."
+            if method is None
+            else f"The file holds {held}, and not one of {method}."
+        )
+    return found[0]
+
+
+def _entry(one: Explanation) -> dict[str, Any]:
+    return {
+        "method": one.method,
+        "tokens": [{"piece": str(token), **token.as_dict()} for token in one.tokens],
+        "focus": one.focus,
+        "target": encode(asdict(one.target)),
+        "scores": encode([float(score) for score in one.scores]),
+        **{name: encode(getattr(one, name)) for name in _ARRAYS},
+        "params": encode(one.params),
+        "info": encode(one.info),
+        "combine": one.combine,
+        "scores_from": one.scores_from,
+    }
+
+
+def _explanation(entry: dict[str, Any]) -> Explanation:
+    from .explanation import Explanation
+
+    tokens = [
+        Token(known["piece"], **{name: known[name] for name in Token.__slots__})
+        for known in entry["tokens"]
+    ]
+    arrays = {name: decode(entry[name]) for name in _ARRAYS}
+    scores = np.array(decode(entry["scores"]), dtype=np.float32)
+    if scores.shape != (len(tokens),):
+        raise ValueError(f"{len(tokens)} tokens, but {scores.size} scores")
+    for name, array in arrays.items():
+        if array is not None and array.shape[-1] != len(tokens):
+            raise ValueError(f"{name} has the shape {array.shape} for {len(tokens)} tokens")
+    made = Explanation(
+        method=entry["method"],
+        tokens=tokens,
+        focus=entry["focus"],
+        target=Target(**decode(entry["target"])),
+        params=decode(entry["params"]),
+        info=decode(entry["info"]),
+        combine=entry["combine"],
+        scores_from=entry["scores_from"],
+        **arrays,
+    )
+    made.__dict__["scores"] = scores  # a product of maps may differ in its last bits elsewhere
+    return made
+
+
+def encode(value: Any) -> Any:
+    """A value as strict JSON can hold it; what JSON has no form for is tagged with a "$"."""
+    if hasattr(value, "detach"):  # a tensor, told without importing torch
+        value = value.detach().cpu().numpy()
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if np.isfinite(value) else {"$float": str(value)}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        # "little" also on a machine that is not; ascontiguousarray would make () into (1,)
+        data = np.asarray(value, dtype=value.dtype.newbyteorder("<"), order="C")
+        held = base64.b64encode(data.tobytes()).decode("ascii")
+        return {"$array": {"dtype": data.dtype.str, "shape": list(data.shape), "data": held}}
+    if isinstance(value, np.ndarray):
+        return encode(value.tolist())
+    if isinstance(value, dict):
+        return {str(key): encode(entry) for key, entry in value.items()}
+    if isinstance(value, tuple):
+        return {"$tuple": [encode(entry) for entry in value]}
+    if isinstance(value, list):
+        return [encode(entry) for entry in value]
+    return str(value)
+
+
+def decode(value: Any) -> Any:
+    """What `encode` made, as it was; strings that stood for other objects stay strings."""
+    if isinstance(value, list):
+        return [decode(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"$array"}:
+        held = value["$array"]
+        stored = np.dtype(held["dtype"])
+        if stored.kind not in "biuf":
+            raise ValueError(f"arrays of {stored} are not read")
+        data = np.frombuffer(base64.b64decode(held["data"], validate=True), dtype=stored)
+        native = stored.newbyteorder("=")
+        return data.astype(native).reshape(held["shape"])  # a copy that can be written to
+    if value.keys() == {"$tuple"}:
+        return tuple(decode(entry) for entry in value["$tuple"])
+    if value.keys() == {"$float"}:
+        return _ODD_FLOATS[value["$float"]]
+    return {key: decode(entry) for key, entry in value.items()}
