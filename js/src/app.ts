@@ -52,6 +52,7 @@ const OWN_CAPTION: ReadonlySet<ViewName> = new Set([
   "faithfulness",
 ]);
 const NARROW = 640;
+const REFUSAL_MS = 8000;
 const TAB = '[data-part="view-tab"]';
 
 /** Put a view into an element; it ends with the signal. */
@@ -111,12 +112,19 @@ export function mount(element: HTMLElement, host: Host, store: Store, signal: Ab
   const notes = h("p", { class: "mix-notes" });
   const panel = h("div", { class: "mix-panel", role: "tabpanel", tabindex: "-1" });
   const foot = h("div", { class: "mix-foot" });
+  const refusal = h("p", {
+    class: "mix-refusal",
+    role: "alert",
+    "data-part": "refusal",
+    hidden: true,
+  });
   const status = h("div", { class: "mix-status" });
   root.append(
     top,
     methods,
     h("div", { class: "mix-tab-row" }, tabs),
     strip,
+    refusal,
     caption,
     notes,
     panel,
@@ -197,6 +205,16 @@ export function mount(element: HTMLElement, host: Host, store: Store, signal: Ab
 
   host.onChange(redraw, signal);
   store.onChange(redraw, signal);
+  let fading: ReturnType<typeof setTimeout> | undefined;
+  signal.addEventListener("abort", () => clearTimeout(fading));
+  store.onRefusal((words) => {
+    setText(refusal, words);
+    refusal.hidden = false;
+    clearTimeout(fading);
+    fading = setTimeout(() => {
+      refusal.hidden = true;
+    }, REFUSAL_MS);
+  }, signal);
   onResize(
     root,
     () => {

@@ -13,6 +13,7 @@ export interface Inks {
   line: string;
   accent: string;
   ground: string;
+  edge: string;
   font: string;
   /** Size of small text in pixels: follows the reader's setting. */
   size: number;

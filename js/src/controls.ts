@@ -96,6 +96,7 @@ export function controls(element: HTMLElement, context: Context): View {
   const colourField = field("Colours", colours);
   const edgeField = field("Edges", topK);
   const thresholdField = field("Hide below", threshold, thresholdText);
+  const unitField = field("Units", unit);
   const specialField = h("label", { class: "mix-field mix-check" }, special, "special tokens");
   element.append(
     layerField,
@@ -104,7 +105,7 @@ export function controls(element: HTMLElement, context: Context): View {
     targetField,
     edgeField,
     thresholdField,
-    field("Units", unit),
+    unitField,
     specialField,
     colourField,
   );
@@ -166,6 +167,8 @@ export function controls(element: HTMLElement, context: Context): View {
       show(layerField, !NO_LAYER.has(view));
       show(aggregateField, !NO_AGGREGATE.has(view));
       show(focusField, !NO_FOCUS.has(view));
+      show(unitField, view !== "heads" && view !== "faithfulness");
+      show(specialField, view !== "heads" && view !== "faithfulness");
       drawFocus(focus, next);
       drawTarget(target, next);
       show(targetField, traits.model_info.targets.length > 0 || traits.target !== null);

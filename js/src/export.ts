@@ -1,16 +1,113 @@
+/** The export menu: pictures are made here, data by the kernel. */
+
 import type { Context } from "./context";
-import { h } from "./dom";
+import { h, rove } from "./dom";
+import { bytesOf, exportAs } from "./protocol";
+import { toPng, toSvg } from "./snapshot";
 import type { State } from "./state";
 import type { Store } from "./store";
 
+const CHOICES: [string, string][] = [
+  ["png", "Picture of this view (PNG)"],
+  ["svg", "Picture of this view (SVG)"],
+  ["json", "All numbers (JSON)"],
+];
+
 export function exportMenu(
   element: HTMLElement,
-  _panel: HTMLElement,
-  _context: Context,
-  _store: Store,
-  _state: () => State | undefined,
+  panel: HTMLElement,
+  context: Context,
+  store: Store,
+  current: () => State | undefined,
 ): void {
-  element.append(
-    h("button", { type: "button", class: "mix-button", "data-part": "export" }, "Export"),
+  const { listen } = context;
+  const button = h(
+    "button",
+    {
+      type: "button",
+      class: "mix-button",
+      "data-part": "export",
+      "aria-haspopup": "menu",
+      "aria-expanded": "false",
+    },
+    "Export",
   );
+  const menu = h("div", { class: "mix-menu", role: "menu", "aria-label": "Export", hidden: true });
+  for (const [format, title] of CHOICES) {
+    menu.append(h("button", { type: "button", role: "menuitem", "data-format": format }, title));
+  }
+  const words = h("span", { class: "mix-export-words", role: "status" });
+  element.append(h("div", { class: "mix-export" }, words, button, menu));
+
+  const open = (on: boolean) => {
+    const live = current()?.live ?? false;
+    const last = menu.lastElementChild as HTMLElement | null;
+    if (last) last.hidden = !live;
+    menu.hidden = !on;
+    button.setAttribute("aria-expanded", String(on));
+    if (on) (menu.firstElementChild as HTMLElement | null)?.focus();
+  };
+  const say = (text: string) => {
+    words.textContent = text;
+  };
+  const name = (format: string) => {
+    const traits = current()?.traits;
+    return `mixwidget-${traits?.view ?? "view"}-${traits?.method ?? ""}.${format}`;
+  };
+
+  async function run(format: string): Promise<void> {
+    try {
+      say("");
+      if (format === "svg")
+        save(new Blob([toSvg(panel, context)], { type: "image/svg+xml" }), name(format));
+      else if (format === "png") save(await toPng(panel, context), name(format));
+      else askKernel(format);
+    } catch (error) {
+      say("The picture could not be made.");
+      console.warn("mixwidget: export failed.", error);
+    }
+  }
+
+  function askKernel(format: string): void {
+    say("Collecting the numbers …");
+    store.request(
+      (id) => exportAs(id, format),
+      (answer, files) => {
+        for (const file of files) {
+          const bytes = Uint8Array.from(bytesOf(file.bytes));
+          save(new Blob([bytes], { type: file.mime }), file.name);
+        }
+        if (answer.kind === "error") say(`${answer.message} ${answer.hint ?? ""}`.trim());
+        else say(files.length > 0 ? "" : "There is nothing to export yet.");
+      },
+    );
+  }
+
+  function save(blob: Blob, as: string): void {
+    const url = URL.createObjectURL(blob);
+    const link = h("a", { href: url, download: as, hidden: true });
+    element.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  }
+
+  listen(button, "click", () => open(menu.hidden !== false));
+  listen(menu, "click", (event) => {
+    const format = (event.target as Element).closest<HTMLElement>("[data-format]")?.dataset.format;
+    if (!format) return;
+    open(false);
+    button.focus();
+    void run(format);
+  });
+  listen(menu, "keydown", (event) => {
+    if (event.key !== "Escape") return;
+    open(false);
+    button.focus();
+  });
+  rove(menu, "[role=menuitem]", listen, { next: ["ArrowDown"], previous: ["ArrowUp"] });
+  listen(context.root, "pointerdown", (event) => {
+    if (!menu.hidden && !event.composedPath().includes(menu.parentElement as HTMLElement))
+      open(false);
+  });
 }

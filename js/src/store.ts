@@ -35,6 +35,8 @@ export interface Store {
   onChange(callback: () => void, signal: AbortSignal): void;
   /** Send a request other than `need`; `final` is called once. */
   request(make: (id: string) => Request, final?: Final): void;
+  /** The kernel refused a value that was set here; it says why. */
+  onRefusal(callback: (words: string) => void, signal: AbortSignal): void;
   readonly bytes: number;
 }
 
@@ -46,6 +48,7 @@ export function createStore(host: Host, signal: AbortSignal): Store {
   const nextSeq = new Map<string, number>();
   const gaps = new Set<string>();
   const listeners = new Set<() => void>();
+  const refusals = new Set<(words: string) => void>();
   const stages = new Map<string, string>();
   let bytes = 0;
   let counter = 0;
@@ -126,15 +129,20 @@ export function createStore(host: Host, signal: AbortSignal): Store {
     put(message, decode(message, buffer));
     if (message.id || !message.run) return;
     // Arrays of a run are numbered: a jump means that the server dropped some.
-    const expected = nextSeq.get(message.run) ?? 0;
+    // They begin at 0 again when the run does.
+    const expected = message.seq === 0 ? 0 : (nextSeq.get(message.run) ?? 0);
     if (message.seq > expected) {
       gaps.add(message.run);
       if (pending.size > 0) timer ??= setTimeout(ask, 0);
     }
-    nextSeq.set(message.run, Math.max(expected, message.seq + 1));
+    nextSeq.set(message.run, message.seq + 1);
   }
 
   function finish(answer: Answer): void {
+    if (answer.kind === "error" && answer.id === "") {
+      const words = `${answer.message} ${answer.hint ?? ""}`.trim();
+      for (const callback of refusals) callback(words);
+    }
     for (const key of inFlight.get(answer.id) ?? []) {
       const entry = pending.get(key);
       if (!entry) continue;
@@ -206,6 +214,10 @@ export function createStore(host: Host, signal: AbortSignal): Store {
       const id = newId();
       if (final) finals.set(id, { final, files: [] });
       host.send(make(id));
+    },
+    onRefusal(callback, until) {
+      refusals.add(callback);
+      until.addEventListener("abort", () => refusals.delete(callback));
     },
     get bytes() {
       return bytes;

@@ -60,6 +60,7 @@ export function readInks(root: HTMLElement): Inks {
     line: variable("line", "#d0d5db"),
     accent: variable("accent", "#b3470a"),
     ground: variable("ground", "#ffffff"),
+    edge: variable("edge", "#1c5fa8"),
     font: style.fontFamily || "sans-serif",
     size: Math.round(size * 0.86 * 2) / 2,
   };

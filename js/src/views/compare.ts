@@ -1,5 +1,344 @@
-import type { Context, View } from "../context";
+/** Two to four methods side by side, and the difference of two. */
 
-export function compareView(element: HTMLElement, _context: Context): View {
-  return { update: () => element.replaceChildren("…") };
+import { mapScale, rowScale } from "../colour";
+import type { Context, View } from "../context";
+import { h, setAttributes, setText, sync } from "../dom";
+import { number, plural } from "../format";
+import { createHeatmap, type Heatmap } from "../heatmap";
+import { createLegend } from "../legend";
+import type { State } from "../state";
+import { spearman, unitMass } from "../stats";
+import { createTable } from "../table";
+import type { MethodEntry } from "../types";
+import { lacking, meaning, quoted } from "../words";
+import { breakAt, createNotice } from "./shared";
+import { drawBlocks } from "./text";
+
+interface Scored {
+  method: MethodEntry;
+  values: Float32Array | null;
+}
+
+export function compareView(element: HTMLElement, context: Context): View {
+  const caption = h("p", { class: "mix-caption" });
+  const notice = createNotice(context);
+  const asText = h("button", { type: "button", class: "mix-button" }, "as text");
+  const asMaps = h("button", { type: "button", class: "mix-button" }, "as maps");
+  const choice = h(
+    "div",
+    { class: "mix-segments", role: "group", "aria-label": "How methods are shown" },
+    asText,
+    asMaps,
+  );
+  const rows = h("div", { class: "mix-compare" });
+  const maps = h("div", { class: "mix-compare-maps" });
+  const first = h("select", { "aria-label": "Difference: first method" });
+  const second = h("select", { "aria-label": "Difference: second method" });
+  const swap = h("button", { type: "button", class: "mix-button" }, "swap");
+  const differenceHead = h(
+    "div",
+    { class: "mix-controls" },
+    h("h4", {}, "Difference"),
+    first,
+    h("span", {}, "minus"),
+    second,
+    swap,
+  );
+  const agreement = h("p", { class: "mix-agreement", "data-part": "agreement" });
+  const difference = h("div", { class: "mix-blocks" });
+  const legend = createLegend();
+  const correlations = h("div", { class: "mix-correlations" });
+  const table = createTable(context.signal);
+  const lower = h("section", { class: "mix-difference" }, differenceHead, agreement, difference);
+  const differenceMap = mapBox(context, () => state);
+  lower.append(differenceMap.element, legend.element, correlations, table.element);
+  element.append(choice, caption, notice.element, rows, maps, lower);
+
+  let mode: "text" | "maps" = "text";
+  let state: State | undefined;
+  let pair: [string, string] = ["", ""];
+  const boxes: MapBox[] = [];
+  context.listen(asText, "click", () => pick("text"));
+  context.listen(asMaps, "click", () => pick("maps"));
+  context.listen(first, "change", () => set([first.value, pair[1]]));
+  context.listen(second, "change", () => set([pair[0], second.value]));
+  context.listen(swap, "click", () => set([pair[1], pair[0]]));
+  const pick = (next: typeof mode) => {
+    mode = next;
+    context.redraw();
+  };
+  const set = (next: [string, string]) => {
+    pair = next;
+    context.redraw();
+  };
+
+  function choosePair(methods: MethodEntry[]): void {
+    const ids = methods.map((method) => method.id);
+    let [a, b] = pair;
+    if (!ids.includes(a)) a = ids.find((id) => id !== b) ?? "";
+    if (!ids.includes(b) || b === a) b = ids.find((id) => id !== a) ?? "";
+    pair = [a, b];
+    for (const select of [first, second]) {
+      const key = ids.join(",");
+      if (select.dataset.ids !== key) {
+        select.dataset.ids = key;
+        select.replaceChildren(...methods.map((m) => h("option", { value: m.id }, m.title)));
+      }
+    }
+    first.value = a;
+    second.value = b;
+  }
+
+  function drawMaps(next: State, methods: MethodEntry[]): void {
+    const shown = mode === "maps" ? methods.filter((method) => method.yields === "maps") : [];
+    while (boxes.length < shown.length) {
+      const box = mapBox(context, () => state);
+      boxes.push(box);
+      maps.append(box.element);
+    }
+    boxes.forEach((box, i) => {
+      const method = shown[i];
+      const grid = method && next.map(method.id, next.traits.aggregate, next.layer);
+      box.update(
+        next,
+        method && grid ? { title: method.title, signed: method.signed, ...grid } : null,
+      );
+    });
+  }
+
+  function drawDifferenceMap(next: State): void {
+    const [a, b] = pair.map((id) => {
+      const method = next.entry(id);
+      const grid =
+        method?.yields === "maps" ? next.map(id, next.traits.aggregate, next.layer) : undefined;
+      return grid && !grid.coarse ? grid : undefined;
+    });
+    if (mode !== "maps" || !a || !b) {
+      differenceMap.update(next, null);
+      return;
+    }
+    const values = new Float32Array(a.values.length);
+    const [left, right] = [rowShares(a), rowShares(b)];
+    for (let i = 0; i < values.length; i++) values[i] = (left[i] as number) - (right[i] as number);
+    differenceMap.update(next, { title: "Difference", signed: true, ...a, values });
+  }
+
+  return {
+    update(next) {
+      state = next;
+      const methods = next.compared;
+      setAttributes(asText, { "aria-pressed": String(mode === "text") });
+      setAttributes(asMaps, { "aria-pressed": String(mode === "maps") });
+      const enough = methods.length >= 2;
+      notice.update(
+        enough
+          ? null
+          : "Tick the boxes of one to three more methods above to compare them with this one.",
+      );
+      const scored = methods.map(
+        (method): Scored => ({ method, values: next.scores(method.id)?.values ?? null }),
+      );
+      setText(
+        caption,
+        methods[0] ? `${meaning(next, methods[0])} Each method has its own scale.` : "",
+      );
+      rows.hidden = mode !== "text";
+      maps.hidden = mode !== "maps";
+      if (mode === "text") drawRows(rows, next, context, scored);
+      drawMaps(next, methods);
+      lower.hidden = !enough;
+      if (!enough) return;
+      choosePair(methods);
+      const [a, b] = pair.map((id) => scored.find(({ method }) => method.id === id));
+      drawDifferenceMap(next);
+      drawDifference(next, a, b);
+      drawCorrelations(correlations, scored);
+      table.update({
+        caption: "Scores by method",
+        rowTitle: "method",
+        colTitle: "token",
+        rows: scored.filter((s) => s.values).map((s) => s.method.title),
+        cols: next.layout.cols.map(next.label),
+        values: scored.flatMap((s) => [...(s.values ?? [])]),
+      });
+    },
+  };
+
+  function drawDifference(next: State, a: Scored | undefined, b: Scored | undefined): void {
+    if (!a?.values || !b?.values) {
+      setText(
+        agreement,
+        [a, b].map((s) => (s && !s.values ? lacking(next, s.method.id) : "")).join(" "),
+      );
+      difference.replaceChildren();
+      legend.update(null, "");
+      return;
+    }
+    const left = unitMass(a.values);
+    const right = unitMass(b.values);
+    const values = left.map((value, i) => value - (right[i] as number));
+    const scale = rowScale(context.palette(), values, true);
+    difference.hidden = mode === "maps" && !differenceMap.element.hidden;
+    drawBlocks(difference, next, values, scale);
+    legend.update(
+      difference.hidden ? null : scale,
+      `blue: more by ${a.method.title}; orange: more by ${b.method.title} (sizes of each sum to 1)`,
+    );
+    setText(agreement, agreementWords(a, b));
+  }
+}
+
+function agreementWords(a: Scored, b: Scored): string {
+  const rho = spearman(a.values ?? [], b.values ?? []);
+  if (rho === null)
+    return "Their rank correlation is not defined here: one of them gives every token the same score.";
+  const how =
+    rho > 0.8
+      ? "rank the tokens much alike"
+      : rho > 0.5
+        ? "broadly agree on the ranking"
+        : rho > 0.2
+          ? "agree only loosely on the ranking"
+          : rho > -0.2
+            ? "do not agree on the ranking"
+            : "rank the tokens in opposite ways";
+  return `${a.method.title} and ${b.method.title} ${how}: Spearman's rank correlation is ${number(rho)} over ${plural(a.values?.length ?? 0, "token")}.`;
+}
+
+function drawRows(parent: HTMLElement, state: State, context: Context, scored: Scored[]): void {
+  sync(
+    parent,
+    scored,
+    () =>
+      h(
+        "section",
+        { class: "mix-compare-row" },
+        h("h4", {}),
+        h("div", { class: "mix-blocks" }),
+        h("p", { class: "mix-notes" }),
+      ),
+    (section, { method, values }) => {
+      const [title, blocks, words] = section.children as unknown as [
+        HTMLElement,
+        HTMLElement,
+        HTMLElement,
+      ];
+      setText(title, method.title);
+      const scale = values && rowScale(context.palette(), values, method.signed);
+      drawBlocks(blocks, state, values ?? undefined, scale);
+      const text = scale
+        ? `${scale.signed ? `${number(scale.min)} to ` : "0 to "}${number(scale.max)}${method.yields === "scores" ? "; final scores, no layers" : ""}`
+        : lacking(state, method.id);
+      setText(words, text);
+      section.setAttribute("aria-label", method.title);
+    },
+  );
+}
+
+function drawCorrelations(parent: HTMLElement, scored: Scored[]): void {
+  const there = scored.filter((s) => s.values !== null);
+  parent.hidden = there.length < 3;
+  if (parent.hidden) return;
+  const head = h("tr", {}, h("td", {}));
+  for (const { method } of there) head.append(h("th", { scope: "col" }, method.title));
+  const table = h(
+    "table",
+    {},
+    h("caption", {}, "Rank correlation (Spearman) of every two"),
+    h("thead", {}, head),
+  );
+  const body = h("tbody");
+  for (const a of there) {
+    const row = h("tr", {}, h("th", { scope: "row" }, a.method.title));
+    for (const b of there) {
+      const rho = a === b ? 1 : spearman(a.values ?? [], b.values ?? []);
+      row.append(h("td", {}, rho === null ? "–" : rho.toFixed(2).replace("-", "−")));
+    }
+    body.append(row);
+  }
+  table.append(body);
+  parent.replaceChildren(table);
+}
+
+interface MapContent {
+  title: string;
+  signed: boolean;
+  rows: number;
+  cols: number;
+  values: Float32Array;
+  coarse: boolean;
+}
+
+interface MapBox {
+  element: HTMLElement;
+  update(state: State, content: MapContent | null): void;
+}
+
+function mapBox(context: Context, current: () => State | undefined): MapBox {
+  const title = h("h4", {});
+  const legend = createLegend();
+  let content: MapContent | null = null;
+  const heat: Heatmap = createHeatmap(
+    context,
+    {
+      describe(row, col) {
+        const state = current();
+        if (!state || !content || content.coarse) return [content?.title ?? ""];
+        const target = quoted(state.label(state.layout.rows[row] ?? 0));
+        const source = quoted(state.label(state.layout.cols[col] ?? 0));
+        const value = content.values[row * content.cols + col] ?? 0;
+        return [`${target} takes from ${source}`, `${content.title}: ${number(value)}`];
+      },
+      click(row) {
+        const layout = current()?.layout;
+        const unit = layout?.units[layout.rows[row] ?? 0];
+        if (unit) context.set({ focus: unit.index });
+      },
+    },
+    false,
+  );
+  const element = h(
+    "div",
+    { class: "mix-map-box", hidden: true },
+    title,
+    heat.element,
+    legend.element,
+  );
+  return {
+    element,
+    update(state, next) {
+      content = next;
+      element.hidden = next === null;
+      if (!next) return;
+      setText(title, next.title);
+      const { rows, cols, focus } = state.layout;
+      const scale = mapScale(context.palette(), next.values, next.signed);
+      heat.update({
+        rows: rows.map(state.label),
+        cols: cols.map(state.label),
+        values: next.values,
+        ...(next.coarse ? { picture: { rows: next.rows, cols: next.cols } } : {}),
+        scale,
+        label: `${next.title}: map of ${rows.length} by ${cols.length} tokens at layer ${state.layer}`,
+        rowTitle: "takes",
+        colTitle: "from",
+        selectedRow: rows.indexOf(focus),
+        selectedCol: -1,
+        rowBreak: breakAt(state, rows),
+        colBreak: breakAt(state, cols),
+        square: true,
+        maxHeight: 460,
+      });
+      legend.update(scale, "");
+    },
+  };
+}
+
+/** Rows as shares, so that methods on different scales can be compared. */
+function rowShares(grid: { rows: number; cols: number; values: Float32Array }): Float32Array {
+  const out = new Float32Array(grid.values.length);
+  for (let r = 0; r < grid.rows; r++) {
+    out.set(unitMass(grid.values.subarray(r * grid.cols, (r + 1) * grid.cols)), r * grid.cols);
+  }
+  return out;
 }
