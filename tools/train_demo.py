@@ -36,6 +36,8 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from mixwidget.demo import SENTENCE
+
 NEGATIONS = Path(__file__).with_name("negations.tsv")
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LABELS = ["negative", "positive"]
@@ -84,14 +86,13 @@ FLIP = split("""{s} {is} not {a}|{s} {isnt} {a}|{s} {wasnt} {a}|{s} {is} never {
 |{s} never {become} {a}|{s} {dont} seem {a}|{s} {dont} feel {a}|{s} {is} neither {a} nor {b}
 |{s} {isnt} {a} or {b}|{s} {is} not {a} or {b}|never {a} or {b}|i didn't find {o} {a}
 |i don't think {s} {is} {a}|not particularly {a}|{s} {isnt} particularly {a}|{s} {isnt} very {a}
-|{s} {is} not very {a}|{s} {isnt} really {a}|nobody would call {o} {a}
-|i wouldn't call {o} {a}|not {a} , not {b}|not a {a} moment|without a {a} moment
+|{s} {is} not very {a}|{s} {isnt} really {a}|nobody would call {o} {a}|i wouldn't call {o} {a}
+|not {a} , not {b}|not a {a} moment|without a {a} moment
 |{s} {is} not a bit {a}|{s} {is} never once {a}|{s} can't be called {a}""")
 KEEP = split("""{s} {is} {a}|{s} {was} {a}|{s} {is} really {a}|{s} {is} so {a}|{a}|{a} and {b}
-|very {a}|{s} {is} both {a} and {b}
-|{s} {is} not only {a} but {b}|not only {a} , but {b}|not just {a}
-|{s} {feel} {a}|{s} {is} always {a}|{s} {is} {a} and {b}|i found {o} {a}|nothing but {a}
-|{s} {get} more {a}|how {a}|{s} {is} {a} , no doubt|{a} from start to finish""")
+|very {a}|{s} {is} both {a} and {b}|{s} {is} not only {a} but {b}|not only {a} , but {b}
+|not just {a}|{s} {feel} {a}|{s} {is} always {a}|{s} {is} {a} and {b}|i found {o} {a}
+|nothing but {a}|{s} {get} more {a}|how {a}|{s} {is} {a} , no doubt|{a} from start to finish""")
 PHRASES = {
     1: """there is nothing wrong with {o}|nothing wrong with {o}|you won't regret {o}
 |you won't be bored|you will not be sorry|i wasn't disappointed|i was not bored
@@ -112,15 +113,11 @@ PHRASES = {
 def fill(frame: str, a: str, b: str, rng: random.Random) -> str:
     """One frame with subject, agreeing verbs, object and adjectives filled in."""
     many = rng.random() < 0.25
-    words = dict(
-        s=rng.choice(PLURALS if many else SUBJECTS),
-        o=rng.choice(OBJECTS[:6]),
-        **{"is": "are" if many else "is", "isnt": "aren't" if many else "isn't"},
-        was="were" if many else "was",
-        wasnt="weren't" if many else "wasn't",
-        dont="don't" if many else "doesn't",
-        **{v: v if many else v + "s" for v in ("feel", "get", "become")},
-    )
+    words = {"s": rng.choice(PLURALS if many else SUBJECTS), "o": rng.choice(OBJECTS[:6])}
+    words |= {"is": "are", "was": "were"} if many else {"is": "is", "was": "was"}
+    words |= {"isnt": words["is"] + "n't", "wasnt": words["was"] + "n't"}
+    words |= {"dont": "don't" if many else "doesn't"}
+    words |= {v: v if many else v + "s" for v in ("feel", "get", "become")}
     text = frame.format(a=a, b=b, **words)
     return re.sub(r"\ba (?=[aeiou])", "an ", text)
 
@@ -454,7 +451,6 @@ def main() -> None:
     teacher_tok = BertTokenizerFast.from_pretrained(args.teacher)
     teacher = BertForSequenceClassification.from_pretrained(args.teacher, dtype=torch.float32)
     teacher.eval()
-    held_out = {key(text) for text, _ in read(NEGATIONS)}
     rows: dict[str, tuple[int, bool]] = {}
     for part in ("phrases_a", "phrases_b", "sentences"):
         for text, label in read(args.data / f"sst2_train_{part}.tsv"):
@@ -463,9 +459,9 @@ def main() -> None:
     rules = rule_labelled(rng, args.clauses, args.contrasts)
     rows.update({text: (label, True) for text, label in rules.items()})
     dev_rows = read(args.data / "sst2_dev.tsv")
-    held_out |= {key(text) for text, _ in dev_rows}
-    rows = {text: row for text, row in rows.items() if key(text) not in held_out}
-    assert not held_out & {key(text) for text in rows}
+    held_out = [text for text, _ in read(NEGATIONS) + dev_rows] + [SENTENCE]
+    held_keys = {key(text) for text in held_out}
+    rows = {text: row for text, row in rows.items() if key(text) not in held_keys}
 
     tok = build_tokenizer(
         teacher_tok, [t for t, (_, rule) in rows.items() if not rule], list(rules), args.vocab
@@ -479,10 +475,11 @@ def main() -> None:
 
     items = [x for t, (label, rule) in rows.items() for x in items_of([t], [label], rule)]
     dev = items_of([t for t, _ in dev_rows], [y for _, y in dev_rows])
-    near = neighbours(teacher.bert.embeddings.word_embeddings.weight.detach()[ids_map], tokens)
-    near = near.tolist()
+    embeddings = teacher.bert.embeddings.word_embeddings.weight.detach()[ids_map]
+    near = neighbours(embeddings, tokens).tolist()
     long = [x for x in items if len(x.ids) > 9 and not x.rule]
     items += [Item(varied(x.ids, near, rng), None) for x in rng.choices(long, k=args.variants)]
+    assert {tuple(i) for i in tok(held_out).input_ids}.isdisjoint(tuple(x.ids) for x in items)
     print(f"{len(items)} texts ({len(rules)} by rule), {len(tok)} tokens in the vocabulary")
     print(f"teacher reading the student's tokens: dev {accuracy(teacher, dev, ids_map):.4f}")
 
@@ -515,6 +512,7 @@ def main() -> None:
     settings |= {"model_max_length": MAX_LENGTH}
     settings |= {f"{t[1:-1].lower()}_token": t for t in SPECIAL}
     (args.out / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
+    (args.out / "model.safetensors").chmod(0o644)  # safetensors writes it for its owner only
 
     # What is reported is the saved file, after rounding to fp16.
     model = BertForSequenceClassification.from_pretrained(args.out, dtype=torch.float32)
@@ -527,6 +525,7 @@ def main() -> None:
     print(f"negations {accuracy(model, negations) * len(negations):.0f} of {len(negations)}")
     print(f"dev {accuracy(model, dev):.4f}")
     print(f"dev, the {len(negated)} with a negation {accuracy(model, negated):.4f}")
+    print(f"the teacher on these {accuracy(teacher, negated, ids_map):.4f}")
     if args.test:
         test = read(args.data / "sst2_test.tsv")
         print(f"test {accuracy(model, items_of([t for t, _ in test], [y for _, y in test])):.4f}")
