@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from .explanation import Part as Part
     from .heads import HeadMasks as HeadMasks
     from .heads import head_masks as head_masks
+    from .metric_plots import plot_agreement as plot_agreement
+    from .metric_plots import plot_curves as plot_curves
+    from .metric_plots import plot_layers as plot_layers
     from .models.blocks import BlockSpec as BlockSpec
     from .models.families import register_family as register_family
     from .ratios import mixing_ratios as mixing_ratios
@@ -35,6 +38,9 @@ _PUBLIC = {
     "explain": ".engine",
     "mixing_ratios": ".ratios",
     "head_masks": ".heads",
+    "plot_agreement": ".metric_plots",
+    "plot_curves": ".metric_plots",
+    "plot_layers": ".metric_plots",
     "register_family": ".models.families",
     "stream": ".engine",
 }

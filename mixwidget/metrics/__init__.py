@@ -16,6 +16,7 @@ from .comparison import agreement, agreement_matrix, jaccard, kendall, kendall_t
 from .evidence import Evidence, evidence, explain_case
 from .faithfulness import Curve, aopc, comprehensiveness, curve, log_odds, sufficiency
 from .probing import anisotropy, compression, layer_features, mean_cosine
+from .report import faithfulness, faithfulness_report
 from .table import METRICS, get_metric
 
 __all__ = [
@@ -34,6 +35,8 @@ __all__ = [
     "curve",
     "evidence",
     "explain_case",
+    "faithfulness",
+    "faithfulness_report",
     "get_metric",
     "jaccard",
     "kendall",

@@ -97,10 +97,16 @@ def _key(gone: Iterable[int], by: By) -> Removal:
 
 
 def explain_case(
-    case: Case, method: str, *, target: Any = None, focus: Any = None, **params: Any
+    case: Case,
+    method: str,
+    *,
+    target: Any = None,
+    focus: Any = None,
+    cancelled: Callable[[], bool] | None = None,
+    **params: Any,
 ) -> Explanation:
     """`explain` on a case, so that several methods share its recorded pass."""
-    run = start(case, method, target=target, focus=focus, params=params)
+    run = start(case, method, target=target, focus=focus, params=params, cancelled=cancelled)
     return assemble(run, list(parts(run)))
 
 

@@ -81,15 +81,15 @@ def layer_features(case: Case, focus: Any = None) -> NDArray[np.float32]:
 def mean_cosine(vectors: NDArray[Any], *, pairs: int = 1000, seed: int = 0) -> float:
     """Mean cosine of random pairs of different vectors, [N, d]: anisotropy if far from 0."""
     x = np.asarray(vectors, dtype=np.float64)
+    lengths = np.linalg.norm(x, axis=1)
+    x = x[lengths > 0] / lengths[lengths > 0, None]  # a vector of zeros has no direction
     count = len(x)
     if count < 2:
         raise InputError("There must be at least two vectors to compare.")
     generator = np.random.default_rng(seed)
     first = generator.integers(0, count, pairs)
     second = (first + generator.integers(1, count, pairs)) % count
-    lengths = np.maximum(np.linalg.norm(x, axis=1), np.finfo(float).tiny)
-    products = np.einsum("pd,pd->p", x[first], x[second])
-    return float(np.mean(products / (lengths[first] * lengths[second])))
+    return float(np.mean(np.einsum("pd,pd->p", x[first], x[second])))
 
 
 def anisotropy(

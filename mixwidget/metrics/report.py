@@ -1,0 +1,276 @@
+"""Should I believe this map? The faithfulness of some methods on one text, as it is computed.
+
+`faithfulness` is a generator of plain dicts (JSON as they are), the data behind the widget's
+faithfulness view. docs/architecture.md has the table of its parts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..engine import Case
+from ..errors import CancelledError, MixwidgetError
+from ..explanation import Explanation
+from ..methods.registry import get_method
+from ..models.perturb import By
+from .comparison import agreement_matrix
+from .evidence import Evidence, Removal, evidence, explain_case
+from .faithfulness import REMOVAL_METRICS, curve_counts
+from .table import FAITHFULNESS, get_metric
+
+Part = dict[str, Any]
+
+# Fewer tokens have so few orders that random ones are often as good by luck.
+_FEW = 5
+# A prediction that moves less than this whatever is removed tells orders apart by noise.
+_FLAT = 0.05
+
+
+def faithfulness(
+    case: Case,
+    methods: Sequence[str],
+    *,
+    target: Any = None,
+    focus: Any = None,
+    params: Mapping[str, Mapping[str, Any]] | None = None,
+    explanations: Mapping[str, Explanation] | None = None,
+    by: By = "delete",
+    points: int = 21,
+    seeds: int = 20,
+    cancelled: Callable[[], bool] | None = None,
+) -> Iterator[Part]:
+    """Curves, metrics, a random floor, agreement and a verdict, each as soon as it is there.
+
+    Args:
+        methods: ids; the first is the one in front and is measured first.
+        params: {method: options}.
+        explanations: {method: explanation} of those that are computed already.
+        by: how the curve, comprehensiveness, sufficiency and AOPC remove a token. Log-odds
+            keeps its own way, unless this is another way of replacing.
+        points: of each curve, at most.
+        seeds: how many random orders make the floor.
+        cancelled: asked between passes; when it says True the work ends with CancelledError.
+    """
+
+    def check() -> None:
+        if cancelled is not None and cancelled():
+            raise CancelledError("cancelled")
+
+    found: dict[str, Explanation] = {}
+    curves: dict[str, Part] = {}
+    shared: Evidence | None = None
+    floor: Part | None = None
+    for method in methods:
+        check()
+        try:
+            options = dict((params or {}).get(method, {}))
+            made = (explanations or {}).get(method) or explain_case(
+                case, method, target=target, focus=focus, cancelled=cancelled, **options
+            )
+            first = shared is None
+            shared = shared or evidence(made, case)
+            if first:
+                yield _start(shared, methods, by, points, seeds)
+            curves[method] = _curve(shared, method, made.scores, by, points, check)
+            found[method] = made
+            yield curves[method]
+        except CancelledError:
+            raise
+        except MixwidgetError as error:
+            yield {"part": "curve", "method": method, "error": str(error)}
+            continue
+        if first:
+            for floor in _floor(shared, by, points, seeds, check):
+                yield floor
+    if shared is None:
+        return
+    if len(found) > 1:
+        yield _agreement(list(found.values()))
+    yield _verdict(shared, list(curves.values()), floor)
+
+
+def faithfulness_report(case: Case, methods: Sequence[str], **options: Any) -> Part:
+    """All parts of `faithfulness` in one dict: start, curves, random, agreement, verdict."""
+    report: Part = {"curves": {}}
+    for part in faithfulness(case, methods, **options):
+        if part["part"] == "curve":
+            report["curves"][part["method"]] = part
+        else:
+            report[part["part"]] = part
+    return report
+
+
+def _start(shared: Evidence, methods: Sequence[str], by: By, points: int, seeds: int) -> Part:
+    counts = curve_counts(len(shared.removable), points)
+    return {
+        "part": "start",
+        "methods": list(methods),
+        "target": shared.target.label,
+        "probability": shared.probability,
+        "by": by,
+        "removable": list(shared.removable),
+        "counts": counts,
+        "shares": [count / len(shared.removable) for count in counts],
+        "seeds": seeds,
+        "metrics": [
+            {"id": id, "title": get_metric(id).title, "better": get_metric(id).better}
+            for id in FAITHFULNESS
+        ],
+    }
+
+
+def _questions(order: list[int], by: By, points: int) -> dict[str, list[Removal]]:
+    """What the curve and each metric ask of the model."""
+    asked: dict[str, list[Removal]] = {
+        "curve": [(frozenset(order[:count]), by) for count in curve_counts(len(order), points)]
+    }
+    for id in FAITHFULNESS:
+        metric = REMOVAL_METRICS[id]
+        way = metric.by if by == "delete" else by
+        asked[id] = metric.plan(order, way, {})
+    return asked
+
+
+def _answers(shared: Evidence, asked: dict[str, list[Removal]]) -> tuple[list[float], Part]:
+    """The curve, and the metrics' values; None for a metric that has none."""
+    whole = shared.probability
+    curve = shared.probabilities(asked["curve"]).tolist()
+    values = {}
+    for id in FAITHFULNESS:
+        value = REMOVAL_METRICS[id].value(whole, shared.probabilities(asked[id]), {})
+        values[id] = value if math.isfinite(value) else None
+    return curve, values
+
+
+def _curve(
+    shared: Evidence,
+    method: str,
+    scores: NDArray[Any],
+    by: By,
+    points: int,
+    check: Callable[[], None],
+) -> Part:
+    order = shared.ranking(scores)
+    asked = _questions(order, by, points)
+    shared.probabilities([one for questions in asked.values() for one in questions], check)
+    curve, values = _answers(shared, asked)
+    return {
+        "part": "curve",
+        "method": method,
+        "order": order,
+        "probabilities": curve,
+        "metrics": values,
+    }
+
+
+def _floor(
+    shared: Evidence, by: By, points: int, seeds: int, check: Callable[[], None]
+) -> Iterator[Part]:
+    """The band of eight in ten random orders, surer with every few seeds."""
+    curves, values = [], []
+    for seed in range(seeds):
+        scores = np.random.default_rng(seed).random(len(shared.case.encoding.tokens))
+        part = _curve(shared, "random", scores, by, points, check)
+        curves.append(part["probabilities"])
+        values.append(part["metrics"])
+        if seed + 1 == seeds or (seed + 1) % 5 == 0:
+            band = np.array(curves)
+            yield {
+                "part": "random",
+                "seeds": seed + 1,
+                "mean": band.mean(0).tolist(),
+                "low": np.quantile(band, 0.1, axis=0).tolist(),
+                "high": np.quantile(band, 0.9, axis=0).tolist(),
+                "metrics": {id: _spread([one[id] for one in values]) for id in FAITHFULNESS},
+            }
+
+
+def _spread(values: list[float | None]) -> Part:
+    known = [value for value in values if value is not None]
+    if not known:
+        return {"mean": None, "low": None, "high": None, "values": []}
+    low, high = np.quantile(known, (0.1, 0.9)).tolist()
+    return {"mean": math.fsum(known) / len(known), "low": low, "high": high, "values": known}
+
+
+def _agreement(explanations: list[Explanation]) -> Part:
+    """Between all methods, on ordinary tokens: nearly all agree on the special ones."""
+    part: Part = {"part": "agreement", "methods": [e.method for e in explanations]}
+    for measure in ("spearman", "jaccard"):
+        matrix = agreement_matrix(explanations, measure, special=False)
+        part[measure] = [
+            [None if math.isnan(value) else value for value in row] for row in matrix.tolist()
+        ]
+    return part
+
+
+def _verdict(shared: Evidence, curves: list[Part], floor: Part | None) -> Part:
+    random = [] if floor is None else floor["metrics"]["comprehensiveness"]["values"]
+    lines = {
+        part["method"]: verdict(
+            get_method(part["method"]).title,
+            shared.target.label,
+            part["probabilities"],
+            part["metrics"]["comprehensiveness"],
+            random,
+            len(shared.removable),
+        )
+        for part in curves
+    }
+    front = next(iter(lines.values()), "")
+    return {"part": "verdict", "text": front, "methods": lines}
+
+
+def verdict(
+    title: str,
+    target: str,
+    curve: Sequence[float],
+    value: float,
+    random: Sequence[float],
+    tokens: int,
+) -> str:
+    """One sentence on one method and one text that claims no more than its numbers.
+
+    It goes by comprehensiveness, which looks at the first half of the curve: further on the
+    text is fragments, and what the model makes of them says little about the order.
+
+    Args:
+        curve: probabilities as tokens are removed in the method's order.
+        value: its comprehensiveness; `random`: that of each random order.
+        tokens: how many can be removed.
+    """
+    if tokens < _FEW:
+        return (
+            f"With only {tokens} token{'s' * (tokens != 1)} to remove, this text cannot tell "
+            f"{title} from chance."
+        )
+    if not random:
+        return f"{title}: comprehensiveness {value:.2f}; no random order was measured beside it."
+    moves = max(abs(probability - curve[0]) for probability in curve)
+    if max(moves, *(abs(one) for one in random)) < _FLAT:
+        return (
+            f"The probability of {target} hardly moves (by {moves:.2f} at most) whatever is "
+            f"removed: this text says nothing about {title}."
+        )
+    count, worse = len(random), sum(one < value for one in random)
+    if worse == count:
+        claim = f"lowers the probability of {target} more than all {count} random choices"
+    elif worse >= 0.9 * count:
+        claim = f"lowers the probability of {target} more than {worse} of {count} random choices"
+    elif worse > 0.1 * count:
+        claim = (
+            f"is not clearly different from chance: {count - worse} of {count} random choices "
+            f"lower the probability of {target} as much or more"
+        )
+    else:
+        claim = (
+            f"does worse than chance: {count - worse} of {count} random choices lower the "
+            f"probability of {target} as much or more"
+        )
+    numbers = f"comprehensiveness {value:.2f}, random {min(random):.2f} to {max(random):.2f}"
+    return f"On this text, removing the tokens {title} ranks highest {claim} ({numbers})."
