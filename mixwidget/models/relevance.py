@@ -20,6 +20,8 @@ from .trace import Trace
 # of it, a factor [parts, H].
 HeadFilter = Callable[[int, Tensor], Tensor]
 
+_KEEP_BYTES = 200 * 2**20
+
 
 @dataclass
 class LayerRelevance:
@@ -54,13 +56,13 @@ class Walk:
         spec = self.source.spec
         shell = Shell(self.source, self.encoding, self.trace)
         with torch.no_grad():
-            hidden = self._hidden(shell, check)
-        relevance = shell.head_relevance(hidden.pop(), self.target)
+            layers, hidden = self._forward(shell, lowest, check)
+        relevance = shell.head_relevance(hidden, self.target)
         start = relevance.sum((-1, -2))
         for layer in range(len(self.trace) - 1, lowest - 1, -1):
             check()
             with torch.no_grad():
-                values = replay(hidden.pop(), self.trace.layers[layer], spec)
+                values = self._values(layers.pop(), layer)
                 attention, passed, relevance = through_layer(
                     values, spec.wiring == "post", relevance.to(values.x.device),
                     None if head_filter is None else _bound(head_filter, layer),
@@ -72,17 +74,29 @@ class Walk:
         """One result from the parts of a contrast: the first minus the second."""
         return torch.einsum("p,p...->...", self.signs.to(parts.device), parts)
 
-    def _hidden(self, shell: Shell, check: Callable[[], None]) -> list[Tensor]:
-        """What every layer reads and the last puts out, in float64, [n, d] each."""
+    def _forward(
+        self, shell: Shell, lowest: int, check: Callable[[], None]
+    ) -> tuple[list[Tensor | Replay], Tensor]:
+        """(for every layer what it read, or all its values; what the last put out), float64.
+
+        The values of the upper layers are kept, as many as fit: the walk needs them first.
+        """
         records = self.trace.layers
-        if records[0].input.dtype == torch.float64:
-            ends = [record.input for record in records] + [records[-1].output]
-            return [_unbatched(hidden) for hidden in ends if hidden is not None]
-        hidden = [shell.embedding_output()]
-        for record in records:
+        exact = records[0].input.dtype == torch.float64
+        hidden = _unbatched(records[0].input) if exact else shell.embedding_output()
+        layers: list[Tensor | Replay] = []
+        for layer, record in enumerate(records):
             check()
-            hidden.append(replay(hidden[-1], record, self.source.spec).output)
-        return hidden
+            values = replay(hidden, record, self.source.spec).waiting()
+            room = _KEEP_BYTES // max(1, values.nbytes())
+            keep = layer >= max(lowest, len(records) - room)
+            layers.append(values if keep else hidden)
+            hidden = values.output
+        return layers, hidden
+
+    def _values(self, kept: Tensor | Replay, layer: int) -> Replay:
+        record, spec = self.trace.layers[layer], self.source.spec
+        return replay(kept, record, spec) if isinstance(kept, Tensor) else kept.ready(record, spec)
 
 
 def _bound(head_filter: HeadFilter, layer: int) -> Callable[[Tensor], Tensor]:

@@ -7,7 +7,7 @@ pass says whether the result is right.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -38,7 +38,21 @@ class Replay:
     middle: Tensor  # [n, d] what the feed-forward's result is added to
     output: Tensor  # [n, d]
     products: dict[str, Tensor]  # x W^T of every projection, without its bias
-    matrices: dict[str, Tensor]  # its weight
+    matrices: dict[str, Tensor]  # its weight; empty while the layer waits for its turn
+
+    def waiting(self) -> Replay:
+        """The same without its weights, which are many and quick to get again."""
+        return replace(self, matrices={})
+
+    def ready(self, record: LayerRecord, spec: BlockSpec) -> Replay:
+        """The same with its weights."""
+        return replace(self, matrices=projections(record.module, spec, self.x.device)[0])
+
+    def nbytes(self) -> int:
+        """Memory that a waiting layer holds."""
+        tensors = [value for value in vars(self).values() if isinstance(value, Tensor)]
+        distinct = {t.data_ptr(): t for t in (*tensors, *self.products.values())}
+        return sum(t.numel() * t.element_size() for t in distinct.values())
 
 
 def check_rules(spec: BlockSpec, model_type: str) -> None:
@@ -66,9 +80,9 @@ def check_rules(spec: BlockSpec, model_type: str) -> None:
 def replay(x: Tensor, record: LayerRecord, spec: BlockSpec) -> Replay:
     """Run one layer on x [n, d] (float64), attending where the recorded pass did."""
     module = record.module
-    recorded = _plain(record.weights, 3)
+    recorded = _plain(record.weights, 3, x.device)
     heads = recorded.shape[0]
-    matrices, biases = _projections(module, spec)
+    matrices, biases = projections(module, spec, x.device)
     products: dict[str, Tensor] = {}
 
     def project(name: str, vectors: Tensor) -> Tensor:
@@ -79,7 +93,7 @@ def replay(x: Tensor, record: LayerRecord, spec: BlockSpec) -> Replay:
     def split(vectors: Tensor) -> Tensor:
         return vectors.reshape(len(x), heads, -1).transpose(0, 1)
 
-    norm1, norm2 = (_norm(module, path, spec) for path in (spec.norm1, spec.norm2))
+    norm1, norm2 = (_norm(module, path, spec, x.device) for path in (spec.norm1, spec.norm2))
     post = spec.wiring == "post"
     read = x if post or norm1 is None else norm1(x)
     query, key, value = (split(project(name, read)) for name in ("query", "key", "value"))
@@ -96,47 +110,54 @@ def replay(x: Tensor, record: LayerRecord, spec: BlockSpec) -> Replay:
     ffn_out = project("down", inner)
     output = middle + ffn_out
     output = norm2(output) if post and norm2 is not None else output
-    _same(output, _plain(record.output, 2))
+    _same(output, _plain(record.output, 2, x.device))
     return Replay(
         x, read, query, key, value, weights, context, attended, ffn_in, inner, ffn_out, middle,
         output, products, matrices,
     )  # fmt: skip
 
 
-def _plain(tensor: Tensor | None, dims: int) -> Tensor:
+def _plain(tensor: Tensor | None, dims: int, device: torch.device) -> Tensor:
     """A recorded tensor without graph and batch, in float64."""
     assert tensor is not None
-    tensor = tensor.detach()
+    tensor = tensor.detach().to(device)
     return (tensor[0] if tensor.dim() > dims else tensor).double()
 
 
-def _projections(
-    module: nn.Module, spec: BlockSpec
+def projections(
+    module: nn.Module, spec: BlockSpec, device: torch.device
 ) -> tuple[dict[str, Tensor], dict[str, Tensor | None]]:
-    matrices: dict[str, Tensor] = {}
-    biases: dict[str, Tensor | None] = {}
+    """Weights [out, in] and biases of a layer's six projections, in float64."""
+    found: dict[str, tuple[Tensor, Tensor | None]] = {}
     places = {"out": spec.out, "up": spec.up, "down": spec.down}
     if spec.qkv is None:
         places |= {"query": spec.query, "key": spec.key, "value": spec.value}
     else:
         weight, bias = linear_weights(at(module, spec.qkv))
-        parts = (None,) * 3 if bias is None else bias.chunk(3)
-        for name, w, b in zip(("query", "key", "value"), weight.chunk(3), parts, strict=True):
-            matrices[name], biases[name] = w.double(), None if b is None else b.double()
+        biases = (None,) * 3 if bias is None else bias.chunk(3)
+        found |= zip(
+            ("query", "key", "value"), zip(weight.chunk(3), biases, strict=True), strict=True
+        )
     for name, path in places.items():
         assert path is not None  # checked by `check_rules`
-        weight, bias = linear_weights(at(module, path))
-        matrices[name] = weight.double()
-        biases[name] = None if bias is None else bias.double()
-    return matrices, biases
+        found[name] = linear_weights(at(module, path))
+    return (
+        {name: weight.to(device).double() for name, (weight, _) in found.items()},
+        {
+            name: None if bias is None else bias.to(device).double()
+            for name, (_, bias) in found.items()
+        },
+    )
 
 
-def _norm(module: nn.Module, path: str | None, spec: BlockSpec) -> Norm | None:
+def _norm(
+    module: nn.Module, path: str | None, spec: BlockSpec, device: torch.device
+) -> Norm | None:
     if path is None:
         return None
     norm = Norm(at(module, path), spec.norm_offset)
-    norm.gamma = None if norm.gamma is None else norm.gamma.double()
-    norm.beta = None if norm.beta is None else norm.beta.double()
+    norm.gamma = None if norm.gamma is None else norm.gamma.to(device).double()
+    norm.beta = None if norm.beta is None else norm.beta.to(device).double()
     return norm
 
 

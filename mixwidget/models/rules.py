@@ -30,6 +30,13 @@ def linear(x: Tensor, weight: Tensor, relevance: Tensor, product: Tensor | None 
     Shapes: x [n, in], weight [out, in], relevance [..., n, out] -> [..., n, in]. `product` is
     x W^T where it is known already.
     """
+    held = relevance.reshape(-1, *relevance.shape[-2:]).abs().sum((0, -1)) > 0
+    if not bool(held.all()):  # a classifier's last layer holds relevance at one token only
+        result = relevance.new_zeros(*relevance.shape[:-1], x.shape[-1])
+        if bool(held.any()):
+            known = None if product is None else product[held]
+            result[..., held, :] = linear(x[held], weight, relevance[..., held, :], known)
+        return result
     size, magnitude = x.abs(), weight.abs()
     product = x @ weight.T if product is None else product
     # What is left of two equal numbers is rounding, not a contribution.
