@@ -81,6 +81,7 @@ class Session:
         self._jobs: dict[str, Job] = {}  # by run id: those that are asked for
         self._shown_at = 0.0
         self._given_up = False
+        self._catalogued: frozenset[str] = frozenset()
         weakref.finalize(self, self._inbox.close)
         _sessions.add(self)
 
@@ -243,7 +244,10 @@ class Session:
             values["model_info"] = plan.model_info()
         if before is None or before.case is not case:
             values["tokens"] = describe.tokens(case)
+            self._catalogued = frozenset()
+        if not self._catalogued.issuperset(plan.jobs):  # a method may be registered at any time
             values["catalogue"] = describe.catalogue(case.size(), plan.predicted())
+            self._catalogued = frozenset(entry["id"] for entry in values["catalogue"])
         self._show(**values)
         for job in plan.jobs.values():
             result: Result | None = self._cache.get(job.run)

@@ -1,0 +1,198 @@
+"""A page with the widget on it: what a user does and sees, and what must not happen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import nbformat
+from playwright.sync_api import Browser, Locator, Page
+
+from tests.browser.servers import Server
+
+_LOOPBACK = {"127.0.0.1", "localhost", ""}
+
+# Things that the front ends themselves do in every notebook.
+_NOT_OURS = (
+    "reading 'schema'",  # Notebook 7 at its start, in its settings registry
+    "'filebrowser:open-path' not registered",  # likewise
+)
+
+_KERNEL = """() => {
+  const app = window.jupyterapp || window.jupyterlab;
+  const context = app?.shell.currentWidget?.sessionContext;
+  const kernel = context?.session?.kernel;
+  return kernel ? [context.isReady, kernel.connectionStatus, kernel.status, kernel.id] : null;
+}"""
+
+_EXECUTE = """async (code) => {
+  const app = window.jupyterapp || window.jupyterlab;
+  const kernel = app.shell.currentWidget.sessionContext.session.kernel;
+  const seen = { text: "", error: "" };
+  const future = kernel.requestExecute({ code, store_history: false });
+  future.onIOPub = (message) => {
+    if (message.header.msg_type === "stream") seen.text += message.content.text;
+    if (message.header.msg_type === "error")
+      seen.error = `${message.content.ename}: ${message.content.evalue}`;
+  };
+  await future.done;
+  return seen;
+}"""
+
+
+class Sheet:
+    """One browser page, with a record of errors and of requests to other hosts."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.context = browser.new_context(viewport={"width": 1300, "height": 1000})
+        self.problems: list[str] = []
+        self.elsewhere: list[str] = []
+        self.context.route(lambda url: not _local(url), lambda route: route.abort())
+        self.page: Page = self.context.new_page()
+        self.page.on("console", self._on_console)
+        self.page.on("pageerror", lambda error: self._note(f"uncaught: {error}"))
+        self.page.on("request", lambda request: self._on_request(request.url))
+        self.page.on("dialog", lambda dialog: dialog.accept())
+
+    def _on_console(self, message: Any) -> None:
+        if message.type == "error":
+            self._note(f"console: {message.text} @ {message.location.get('url', '')}")
+
+    def _note(self, problem: str) -> None:
+        if not any(known in problem for known in _NOT_OURS):
+            self.problems.append(problem)
+
+    def _on_request(self, url: str) -> None:
+        if not _local(url):
+            self.elsewhere.append(url)
+
+    def close(self) -> None:
+        self.context.close()
+
+    def until(self, condition: Callable[[], Any], what: str, timeout: float = 20) -> Any:
+        """Wait for a condition; its value. Never sleeps: the page's events must come through."""
+        end = time.monotonic() + timeout
+        while not (value := condition()):
+            if time.monotonic() > end:
+                raise AssertionError(f"{what}: it did not come to that. {self.problems}")
+            self.page.wait_for_timeout(25)
+        return value
+
+    # The widget on the page.
+
+    def root(self, number: int = 0) -> Locator:
+        return self.page.locator(".mixwidget").nth(number)
+
+    def part(self, name: str, number: int = 0, **data: Any) -> Locator:
+        """A part by its stable handle; `data` are other data attributes."""
+        more = "".join(f'[data-{key}="{value}"]' for key, value in data.items())
+        return self.root(number).locator(f'[data-part="{name}"]{more}')
+
+    def state(self, number: int = 0) -> str | None:
+        return self.root(number).get_attribute("data-state", timeout=2000)
+
+    def ready(self, number: int = 0, timeout: float = 60) -> None:
+        self.page.wait_for_selector(".mixwidget", timeout=timeout * 1000)
+        self.until(lambda: self.state(number) == "ready", "the widget is ready", timeout)
+
+    def tokens(self, number: int = 0) -> list[str]:
+        return [text.strip() for text in self.part("token", number).all_text_contents()]
+
+    def view(self, name: str, number: int = 0) -> None:
+        self.part("view-tab", number, view=name).click()
+
+    def slide(self, value: int, number: int = 0) -> None:
+        """Move the layer slider as a user's hand does."""
+        slider = self.slider(number)
+        slider.focus()
+        for _ in range(40):
+            now = int(slider.input_value())
+            if now == value:
+                return
+            self.page.keyboard.press("ArrowRight" if now < value else "ArrowLeft")
+        raise AssertionError(f"the slider stays at {slider.input_value()}")
+
+    def slider(self, number: int = 0) -> Locator:
+        slider = self.part("layer-slider", number)
+        inner = slider.locator("input[type=range]")
+        return inner if inner.count() else slider
+
+
+class Notebook(Sheet):
+    """A notebook in JupyterLab ("lab") or Notebook 7 ("notebook")."""
+
+    def __init__(
+        self, browser: Browser, server: Server, host: str, name: str, cells: list[str]
+    ) -> None:
+        super().__init__(browser)
+        self.server, self.host, self.name = server, host, name
+        write_notebook(server.folder / name, cells)
+        self.open()
+
+    def open(self) -> None:
+        place = {"lab": "lab/tree", "notebook": "notebooks"}[self.host]
+        address = f"{self.server.url}/{place}/{self.name}?token={self.server.token}"
+        self.page.goto(address, wait_until="domcontentloaded")
+        self.page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
+        self.kernel_ready()
+
+    def kernel_ready(self, unlike: str | None = None) -> str:
+        """Wait until the kernel would not lose a cell that is sent to it; its id."""
+
+        def ready() -> str | None:
+            found = self.page.evaluate(_KERNEL)
+            return found[3] if found and found[:3] == [True, "connected", "idle"] else None
+
+        return str(self.until(ready, "the kernel is ready", 60))
+
+    def command(self, id: str) -> None:
+        """Start a command of the front end; its end is not waited for."""
+        self.page.evaluate(
+            "(id) => { (window.jupyterapp || window.jupyterlab).commands.execute(id); }", id
+        )
+
+    def run_all(self) -> None:
+        self.command("notebook:run-all-cells")
+
+    def run_cell(self, index: int) -> None:
+        """Run a cell by its key, and see that it has begun: a page that is still busy with
+        itself may lose the key."""
+        cell = self.page.locator(".jp-Notebook .jp-Cell").nth(index)
+        prompt = cell.locator(".jp-InputPrompt")
+        before = prompt.text_content()
+        for _ in range(5):
+            cell.locator(".cm-content").click()
+            self.page.keyboard.press("Control+Enter")
+            for _ in range(60):
+                if prompt.text_content() != before:
+                    return
+                self.page.wait_for_timeout(25)
+        raise AssertionError(f"cell {index} does not run")
+
+    def execute(self, code: str) -> str:
+        """Run code in the kernel, not in a cell; what it prints."""
+        seen = self.page.evaluate(_EXECUTE, code)
+        assert not seen["error"], seen["error"]
+        return str(seen["text"]).strip()
+
+    def cell_errors(self) -> list[str]:
+        selector = (
+            "[data-mime-type='application/vnd.jupyter.error'],"
+            "[data-mime-type='application/vnd.jupyter.stderr']"
+        )
+        return self.page.locator(selector).all_text_contents()
+
+
+def write_notebook(path: Path, cells: list[str]) -> None:
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    book = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
+    book.cells = [nbformat.v4.new_code_cell(source) for source in cells]
+    nbformat.write(book, str(path))
+
+
+def _local(url: str) -> bool:
+    parts = urlsplit(url)
+    return parts.scheme not in ("http", "https", "ws", "wss") or parts.hostname in _LOOPBACK

@@ -1,0 +1,210 @@
+"""MixView in JupyterLab and in Notebook 7. The tests of a front end share one notebook and
+follow one another, as a user's steps do; each leaves the widget ready."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser
+
+from mixwidget import demo
+from tests.browser.cells import HOSTILE
+from tests.browser.driver import Notebook
+from tests.browser.servers import Server
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+CELLS = [
+    "from tests.browser.cells import hostile_view, slow_method\n"
+    "from mixwidget import MixView\n"
+    "slow_method()\n"
+    "view = MixView(method='attention_rollout')\n"
+    "view",
+    "view",
+    "hostile = hostile_view()\nhostile",
+]
+
+
+@pytest.fixture(scope="module", params=["lab", "notebook"])
+def book(
+    request: pytest.FixtureRequest, browser: Browser, jupyter_server: Server
+) -> Iterator[Notebook]:
+    made = Notebook(browser, jupyter_server, request.param, f"{request.param}.ipynb", CELLS)
+    made.run_cell(0)
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def nothing_goes_wrong(book: Notebook) -> Iterator[None]:
+    yield
+    assert book.cell_errors() == []
+    assert book.elsewhere == []
+    assert book.problems == []
+
+
+def value(book: Notebook, expression: str) -> Any:
+    """A value of the kernel."""
+    return json.loads(book.execute(f"import json; print(json.dumps({expression}))"))
+
+
+def test_the_demo_shows_its_tokens(book: Notebook) -> None:
+    book.ready()
+    assert book.tokens() == ["[CLS]", *demo.SENTENCE.split(), "[SEP]"]
+    assert "positive" in book.root().inner_text()
+    assert book.part("token", index=3).count() == 1
+    assert value(book, "view.status['state']") == "ready"
+
+
+def test_another_method_by_a_click(book: Notebook) -> None:
+    book.part("method-toggle", method="raw_attention").click()
+    book.until(lambda: value(book, "view.method") == "raw_attention", "the click has come")
+    book.until(lambda: value(book, "view.explanation is not None"), "it is computed")
+    book.ready()
+    assert (
+        book.part("method-toggle", method="raw_attention").get_attribute("aria-pressed") == "true"
+    )
+    book.execute("view.method = 'attention_rollout'")
+    toggle = book.part("method-toggle", method="attention_rollout")
+    book.until(lambda: toggle.get_attribute("aria-pressed") == "true", "the toggle follows")
+    book.ready()
+
+
+def test_the_slider_sets_the_layer(book: Notebook) -> None:
+    book.slide(1)
+    book.until(lambda: value(book, "view.layer") == 1, "Python has the layer")
+
+
+def test_the_layer_moves_the_slider(book: Notebook) -> None:
+    book.execute("view.layer = 2")
+    book.until(lambda: book.slider().input_value() == "2", "the slider follows")
+
+
+def test_a_traced_node_shows_its_rollout(book: Notebook) -> None:
+    book.view("graph")
+    book.until(lambda: value(book, "view.view") == "graph", "Python has the view")
+    canvas = book.root().locator("canvas[role=img]:visible").first
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    assert box is not None
+    name = str(canvas.get_attribute("aria-label"))
+    assert "4 layers" in name
+
+    def click_a_node() -> bool:
+        """Go down the middle of the picture until the pointer says that there is a node."""
+        for y in range(4, int(box["height"]), 4):
+            for x in range(int(box["width"] / 2), int(box["width"] / 2) + 40, 6):
+                book.page.mouse.move(box["x"] + x, box["y"] + y)
+                if "pointer" in canvas.evaluate("c => c.parentElement.style.cursor"):
+                    book.page.mouse.click(box["x"] + x, box["y"] + y)
+                    return True
+        return False
+
+    assert click_a_node()
+    book.until(lambda: "comes from" in str(canvas.get_attribute("aria-label")), "it is traced")
+    book.until(lambda: value(book, "view.layer") == 3, "the top layer was clicked")
+    focus = value(book, "view.focus")
+    assert focus != 0
+    row = book.root().locator("table tr", has=book.page.locator("th", has_text="the input"))
+    book.root().locator("details.mix-table:visible summary").first.click()
+    shares = book.until(
+        lambda: [float(text) for text in row.first.locator("td").all_text_contents()],
+        "the table is filled",
+    )
+    expected = value(book, f"view.explanation.rollout(3)[{focus}].tolist()")
+    np.testing.assert_allclose(shares, expected, atol=2e-3)
+    book.view("text")
+
+
+def test_a_slow_method_is_cancelled(book: Notebook) -> None:
+    book.part("method-toggle", method="slow").click()
+    book.until(lambda: book.state() == "computing", "it computes")
+    book.until(lambda: book.part("progress").is_visible(), "there is a progress bar")
+    book.until(lambda: value(book, "view.runs['slow']['progress'] > 0"), "it goes on")
+    book.part("cancel").click()
+    book.until(lambda: value(book, "view.runs['slow']['state']") == "cancelled", "it is stopped")
+    book.ready()
+    assert "ancel" in book.part("status").inner_text()
+    book.part("method-toggle", method="attention_rollout").click()
+    book.until(lambda: value(book, "view.explanation is not None"), "the view goes on")
+    book.ready()
+
+
+def test_edited_text_runs(book: Notebook) -> None:
+    book.part("text-input").fill("a deep and moving film")
+    book.part("text-input").press("Enter")
+    book.until(lambda: "moving" in book.tokens(), "the new tokens are there")
+    book.ready()
+    assert value(book, "view.text") == "a deep and moving film"
+
+
+def test_bad_text_is_an_error_in_words_and_not_the_end(book: Notebook) -> None:
+    book.part("text-input").fill("film " * 300)
+    book.part("text-input").press("Enter")
+    book.until(lambda: book.state() == "error", "the error is shown")
+    assert "302 tokens" in book.part("status").inner_text()
+    book.execute(f"view.text = {demo.SENTENCE!r}")
+    book.ready()
+    assert "boring" in book.tokens()
+
+
+def test_a_second_view_shows_all_and_stays_in_step(book: Notebook) -> None:
+    book.run_cell(1)
+    book.until(lambda: book.page.locator(".mixwidget").count() == 2, "there are two views")
+    book.ready(1)
+    assert book.tokens(1) == book.tokens(0)
+    shades = "els => els.map(e => [e.dataset.score, getComputedStyle(e).backgroundColor])"
+    first, second = (book.part("token", number) for number in (0, 1))
+    book.until(
+        lambda: second.evaluate_all(shades) == first.evaluate_all(shades), "the shades agree"
+    )
+    book.slide(0, number=1)
+    book.until(lambda: book.slider(0).input_value() == "0", "the first view follows")
+    book.until(lambda: value(book, "view.layer") == 0, "Python follows")
+
+
+def test_running_the_cell_again_leaves_nothing_behind(book: Notebook) -> None:
+    book.execute("old = view; view.method = 'slow'")
+    book.until(lambda: book.state() == "computing", "it computes")
+    book.run_cell(1)  # the second view goes and comes
+    book.run_cell(0)
+    book.until(lambda: value(book, "old is not view"), "the cell has run")
+    book.ready()
+    book.run_cell(1)
+    book.ready(1)
+    book.until(lambda: not value(book, "old._session.working"), "the old thread has ended")
+    book.execute("del old")
+
+
+def test_html_in_tokens_and_labels_is_text(book: Notebook) -> None:
+    book.run_cell(2)
+    book.until(lambda: book.page.locator(".mixwidget").count() == 3, "there is a third widget")
+    book.ready(2)
+    assert book.tokens(2) == ["[CLS]", *HOSTILE, "[SEP]"]
+    for view in ("layers", "map", "graph", "multiples", "compare", "heads", "text"):
+        book.view(view, 2)
+        book.until(lambda: book.root(2).get_attribute("data-view") == view, view)  # noqa: B023
+        book.page.wait_for_timeout(150)
+    assert book.page.evaluate("window.broken") is None
+    assert book.root(2).locator("img, script").count() == 0
+
+
+def test_the_kernel_can_be_restarted(book: Notebook) -> None:
+    book.page.evaluate(
+        "() => (window.jupyterapp || window.jupyterlab)"
+        ".shell.currentWidget.sessionContext.restartKernel()"
+    )
+    book.kernel_ready()
+    assert book.cell_errors() == []
+    book.run_cell(0)
+    book.until(
+        lambda: value(book, "'view' in globals() and view.status['state'] == 'ready'"),
+        "a new widget is ready",
+        60,
+    )
+    book.ready()
+    assert book.tokens() == ["[CLS]", *demo.SENTENCE.split(), "[SEP]"]
