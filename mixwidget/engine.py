@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .errors import CancelledError, InputError
+from .errors import CancelledError, InputError, UnsupportedMethodError
 from .explanation import Explanation, Part
 from .methods.registry import Method, Size, get_method
 from .models import (
@@ -140,7 +140,8 @@ class Run:
 
     def part(self, layer: int, map: Tensor | None = None, scores: Tensor | None = None) -> Part:
         """A layer's result as float32 arrays on the CPU, its own copy."""
-        return Part(layer, _array(map), _array(scores))
+        whole = None if map is None else self.trace.completed(layer, map)
+        return Part(layer, _array(whole), _array(scores))
 
     def final(self, scores: Tensor, **info: Any) -> Part:
         """The method's final scores."""
@@ -191,6 +192,11 @@ def start(
     resolved = resolve_target(target, case.source, case.encoding, output, row)
     if entry.class_specific:
         need_target(resolved, entry.id)
+    if case.source.task == "seq2seq_lm" and (entry.yields != "maps" or "gradients" in entry.needs):
+        raise UnsupportedMethodError(
+            f"{entry.id} is not defined here for encoder-decoder models: it would have to follow "
+            "two texts at once. Methods that map each layer are; see methods()."
+        )
     run = Run(case, entry, row, resolved, options)
     if cancelled is not None:
         run.cancelled = cancelled
@@ -223,6 +229,7 @@ def assemble(run: Run, collected: Sequence[Part], seconds: float = 0.0) -> Expla
         "model": run.source.name,
         "adds_up": [run.case.adds_up(layer) for layer in range(len(run.trace))],
         "seconds": seconds,
+        **({"layers": run.trace.names} if any(run.trace.names) else {}),
         **run.info,
     }
     for part in collected:

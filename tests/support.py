@@ -20,6 +20,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "support.md"
 TEXT = "the film is not bad ."
 NAMES = {
     "albert": "ALBERT",
+    "bart": "BART",
     "bert": "BERT",
     "bloom": "BLOOM",
     "camembert": "CamemBERT",
@@ -33,6 +34,7 @@ NAMES = {
     "gpt_neo": "GPT-Neo",
     "gpt_neox": "GPT-NeoX, Pythia",
     "llama": "Llama",
+    "marian": "Marian",
     "mistral": "Mistral",
     "modernbert": "ModernBERT",
     "mpnet": "MPNet",
@@ -43,14 +45,20 @@ NAMES = {
     "qwen3": "Qwen3",
     "roberta": "RoBERTa",
     "stablelm": "StableLM",
+    "t5": "T5",
     "xlm-roberta": "XLM-R",
 }
 
 
 @cache
 def tiny_case(family: str) -> Any:
-    head = "CausalLM" if family in CAUSAL else "SequenceClassification"
-    return prepare(tiny.model(family, head), TEXT, tokenizer=tiny.tokenizer())
+    head, prefix = "SequenceClassification", None
+    if family in CAUSAL:
+        head = "CausalLM"
+    elif family in tiny.ENCODER_DECODERS:
+        head, prefix = "Seq2SeqLM", "a good film"
+    model = tiny.model(family, head)
+    return prepare(model, TEXT, tokenizer=tiny.tokenizer(), text_pair=prefix)
 
 
 CAUSAL = {
@@ -67,7 +75,8 @@ def attempt(method: str, family: str) -> Any:
         run = start(case, method)
         return assemble(run, list(parts(run)))
     except UnsupportedMethodError as refusal:
-        return str(refusal).replace(repr(family), "these")  # one note for many families
+        # One note for many families, and for many methods.
+        return str(refusal).replace(repr(family), "these").replace(method, "it", 1)
 
 
 def table() -> str:
@@ -75,7 +84,7 @@ def table() -> str:
     methods = [entry.id for entry in all_methods()]
     notes: list[str] = []
     lines = []
-    for family in sorted(tiny.CONFIGS, key=lambda name: NAMES[name].lower()):
+    for family in sorted(NAMES, key=lambda name: NAMES[name].lower()):
         case = tiny_case(family)
         errors = [case.adds_up(layer) for layer in range(len(case.trace()))]
         row = [NAMES[family], "below 1e-6" if max(errors) < 1e-6 else f"{max(errors):.0e}"]
@@ -84,12 +93,13 @@ def table() -> str:
             outcome = attempt(method, family)
             if isinstance(outcome, str):
                 refused.setdefault(outcome, []).append(method)
+        without = []
         for reason, which in refused.items():
             if reason not in notes:
                 notes.append(reason)
             number = notes.index(reason) + 1
-            row.append(f"all but {', '.join(f'`{name}`' for name in which)} ({number})")
-        row[2:] = ["; ".join(row[2:]) or "all"]
+            without.append(f"{', '.join(f'`{name}`' for name in which)} ({number})")
+        row.append(f"all but {', '.join(without)}" if without else "all")
         lines.append("| " + " | ".join(row) + " |")
     head = [
         "# Supported models",

@@ -13,7 +13,7 @@ from tests.test_sacred import fingerprint
 METHODS = [entry.id for entry in all_methods()]
 
 
-@pytest.mark.parametrize("family", tiny.CONFIGS)
+@pytest.mark.parametrize("family", NAMES)
 def test_every_method_runs_or_refuses(family):
     case = tiny_case(family)
     layers, n = len(case.trace()), len(case.encoding.tokens)
@@ -43,5 +43,5 @@ def test_every_method_runs_or_refuses(family):
 
 
 def test_the_page_is_up_to_date():
-    assert set(NAMES) == set(tiny.CONFIGS)
+    assert set(NAMES) == {*tiny.CONFIGS, *tiny.ENCODER_DECODERS}
     assert PAGE.read_text(encoding="utf-8") == table(), "run: python -m tests.support --write"

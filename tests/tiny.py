@@ -91,6 +91,32 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "stablelm": GROUPED,
 }
 
+_BART = {
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "max_position_embeddings": 64,
+    "decoder_start_token_id": 2,
+}
+
+ENCODER_DECODERS: dict[str, dict[str, Any]] = {
+    "bart": _BART,
+    "marian": _BART,
+    "t5": {
+        "d_model": 32,
+        "num_layers": 2,
+        "num_decoder_layers": 2,
+        "num_heads": 4,
+        "d_kv": 8,
+        "d_ff": 48,
+        "decoder_start_token_id": 0,
+    },
+}
+
 
 def tokenizer(pairs: bool = True) -> Any:
     """A word-piece tokenizer of a few words: [CLS] a [SEP] b [SEP]."""
@@ -119,7 +145,9 @@ def model(
     """A tiny model of a family: head is "" for the base model, or what follows AutoModel.For."""
     if head == "SequenceClassification":
         config.setdefault("num_labels", 3)
-    made = transformers.AutoConfig.for_model(family, **{**COMMON, **CONFIGS[family], **config})
+    made = transformers.AutoConfig.for_model(
+        family, **{**COMMON, **(CONFIGS | ENCODER_DECODERS)[family], **config}
+    )
     auto = getattr(transformers, f"AutoModelFor{head}" if head else "AutoModel")
     torch.manual_seed(seed)
     built = auto.from_config(made)

@@ -190,7 +190,8 @@ class Block:
         assert record.ffn_out is not None
         project, bias = self._out
         heads = torch.matmul(self.weights, self.values).transpose(0, 1).flatten(1)
-        errors = [_distance(heads @ project.flatten(0, 1) + bias, self.attention_out)]
+        made = heads @ project.flatten(0, 1) + bias
+        errors = [_distance(made[record.rows], self.attention_out[record.rows])]
         whole = self.sum_vectors(stage) + stage.constant  # y or p, from the parts alone
         ffn_out = record.ffn_out.detach()
         if self.spec.wiring == "post":
@@ -200,8 +201,9 @@ class Block:
             source = self.input if self.spec.wiring == "parallel" else whole
             reads = source if self.norm2 is None else self.norm2(source)
             output = whole + (ffn_out if self.after2 is None else self.after2(ffn_out))
-        errors.append(_distance(reads, record.ffn_in.detach()))
-        errors.append(_distance(output, self.output))
+        rows = record.rows
+        errors.append(_distance(reads[rows], record.ffn_in.detach()[rows]))
+        errors.append(_distance(output[rows], self.output[rows]))
         return max(errors)
 
 

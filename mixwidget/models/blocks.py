@@ -42,6 +42,9 @@ class BlockSpec:
         norm_offset: added to the norms' weights (Gemma keeps gamma - 1).
         causal: whether a token sees only what comes before it.
         by_hand: attention is computed without transformers' interface; see `watch`.
+        decoder: the block that its decoder's layers begin with, in an encoder-decoder.
+        cross: the block that follows in the same layer and looks at the encoder. The block
+            before it has no feed-forward (`down` is None).
         query, key, value: the projections of attention, where it is plain (heads side by side,
             no rotation): relevance methods follow them. `qkv` is one that gives all three.
     """
@@ -52,7 +55,7 @@ class BlockSpec:
     norm1: str | None
     norm2: str | None
     up: str | None
-    down: str
+    down: str | None
     act: str | Callable[[Tensor], Tensor]
     gate: str | None = None
     gate_up: str | None = None
@@ -61,6 +64,8 @@ class BlockSpec:
     norm_offset: float = 0.0
     causal: bool = False
     by_hand: bool = False
+    decoder: BlockSpec | None = None
+    cross: BlockSpec | None = None
     query: str | None = None
     key: str | None = None
     value: str | None = None
@@ -69,6 +74,10 @@ class BlockSpec:
     def but(self, **changes: Any) -> BlockSpec:
         """The same with some places changed: most families differ from another in little."""
         return replace(self, **changes)
+
+    def blocks(self) -> list[BlockSpec]:
+        """The blocks of one layer, in the order they run."""
+        return [self] if self.cross is None else [self, self.cross]
 
 
 def at(module: nn.Module, path: str) -> Any:
@@ -176,6 +185,16 @@ class FeedForward:
         self.act: Callable[[Tensor], Tensor] = (
             at(layer, spec.act) if isinstance(spec.act, str) else spec.act
         )
+        self.first: list[tuple[Tensor, Tensor | None]]
+        self.down_bias: Tensor | None
+        if spec.down is None:  # a block without one adds nothing: projections of width zero
+            like = linear_weights(at(layer, spec.out))[0]
+            self.first, self.down = (
+                [(like.new_zeros(0, len(like)), None)],
+                like.new_zeros(len(like), 0),
+            )
+            self.down_bias = None
+            return
         if spec.gate_up is not None:
             weight, bias = linear_weights(at(layer, spec.gate_up))
             halves = weight.chunk(2)

@@ -45,8 +45,13 @@ def encode(
     options: dict[str, Any] = {"truncation": False, "verbose": False}
     if truncate and limit is not None:
         options |= {"truncation": True, "max_length": limit}
+    decodes = source.spec.decoder is not None  # the pair is then what the decoder has written
     batch = tokenizer(
-        text, text_pair, return_special_tokens_mask=True, return_offsets_mapping=fast, **options
+        text,
+        None if decodes else text_pair,
+        return_special_tokens_mask=True,
+        return_offsets_mapping=fast,
+        **options,
     )
     ids = list(batch["input_ids"])
     if not ids:
@@ -54,17 +59,56 @@ def encode(
     if limit is not None and len(ids) > limit:
         raise TextTooLongError(len(ids), limit)
     tokens = _tokens(tokenizer, batch, ids, fast)
+    if decodes:
+        return _with_prefix(source, Encoding(text, text_pair, tokens, _inputs(source, batch, ids)))
     if all(token.special for token in tokens):
         raise InputError("The text holds no token but special ones; give it some words.")
-    names = [
-        name
-        for name in getattr(tokenizer, "model_input_names", ["input_ids", "attention_mask"])
-        if name in batch
-    ]
-    inputs = {name: torch.tensor([batch[name]], device=source.device) for name in names}
+    return Encoding(text, text_pair, tokens, _inputs(source, batch, ids))
+
+
+def _inputs(source: Source, batch: Any, ids: list[int]) -> dict[str, Tensor]:
+    known = getattr(source.tokenizer, "model_input_names", ["input_ids", "attention_mask"])
+    inputs = {
+        name: torch.tensor([batch[name]], device=source.device) for name in known if name in batch
+    }
     inputs.setdefault("input_ids", torch.tensor([ids], device=source.device))
     inputs.setdefault("attention_mask", torch.ones_like(inputs["input_ids"]))
-    return Encoding(text, text_pair, tokens, inputs)
+    return inputs
+
+
+def _with_prefix(source: Source, encoding: Encoding) -> Encoding:
+    """An encoder-decoder's input: the source, then what the decoder has written so far."""
+    tokenizer, config = source.tokenizer, source.model.config
+    begin = getattr(config, "decoder_start_token_id", None)
+    begin = getattr(config, "bos_token_id", None) if begin is None else begin
+    if begin is None:
+        raise InputError(
+            "The model does not say which token its decoder begins with; set "
+            "model.config.decoder_start_token_id."
+        )
+    written: list[Token] = []
+    if encoding.text_pair is not None:
+        fast = bool(getattr(tokenizer, "is_fast", False))
+        batch = tokenizer(
+            text_target=encoding.text_pair, add_special_tokens=False, return_offsets_mapping=fast
+        )
+        written = _tokens(tokenizer, batch, list(batch["input_ids"]), fast)
+    limit = source.limit
+    if limit is not None and len(written) + 1 > limit:
+        raise TextTooLongError(len(written) + 1, limit)
+    first = len(encoding.tokens)
+    words = 1 + max((token.word for token in encoding.tokens if token.word is not None), default=-1)
+    name = str(tokenizer.convert_ids_to_tokens(begin))
+    start = {"id": begin, "position": first, "special": True, "word": None, "segment": 1}
+    tokens = [*encoding.tokens, Token(name, **start, start=None, end=None, text=name)]
+    for place, token in enumerate(written, first + 1):
+        moved = {"position": place, "segment": 1, "special": False}
+        word = None if token.word is None else token.word + words
+        tokens.append(Token(str(token), **{**token.as_dict(), **moved, "word": word}))
+    ids = torch.tensor([[token.id for token in tokens[first:]]], device=source.device)
+    inputs = {**encoding.inputs, "decoder_input_ids": ids}
+    inputs.pop("token_type_ids", None)
+    return Encoding(encoding.text, encoding.text_pair, tokens, inputs)
 
 
 def _check_text(text: Any, name: str) -> None:

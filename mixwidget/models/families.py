@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from ..errors import InputError, UnsupportedModelError
 from .blocks import BlockSpec
 
@@ -103,6 +105,46 @@ def _falcon(config: Any) -> BlockSpec:
     return spec.but(wiring="parallel", norm2="input_layernorm")
 
 
+_BART = _OPT.but(layers="encoder.layers", wiring="post", causal=False)
+_BART_SELF = _BART.but(
+    layers="decoder.layers", norm2=None, up=None, down=None, act=torch.nn.Identity(), causal=True
+)
+_BART_CROSS = _BART.but(
+    layers="decoder.layers", out="encoder_attn.out_proj", norm1="encoder_attn_layer_norm"
+)
+_SEQ2SEQ_BART = _BART.but(decoder=_BART_SELF.but(cross=_BART_CROSS))
+
+
+def _t5(config: Any) -> BlockSpec:
+    gated = config.is_gated_act
+
+    def feed_forward(number: int) -> dict[str, str | None]:
+        place = f"layer.{number}.DenseReluDense"
+        return {
+            "norm2": f"layer.{number}.layer_norm",
+            "up": f"{place}.wi_1" if gated else f"{place}.wi",
+            "gate": f"{place}.wi_0" if gated else None,
+            "down": f"{place}.wo",
+            "act": f"{place}.act",
+        }
+
+    attention = BlockSpec(
+        layers="decoder.block",
+        wiring="pre",
+        out="layer.0.SelfAttention.o",
+        norm1="layer.0.layer_norm",
+        norm2=None,
+        up=None,
+        down=None,
+        act=torch.nn.Identity(),
+    )
+    cross = attention.but(
+        out="layer.1.EncDecAttention.o", norm1="layer.1.layer_norm", **feed_forward(2)
+    )
+    decoder = attention.but(causal=True, cross=cross)
+    return attention.but(layers="encoder.block", decoder=decoder, **feed_forward(1))
+
+
 _FAMILIES: dict[str, Spec] = {
     "bert": _BERT,
     "roberta": _BERT,
@@ -192,6 +234,9 @@ _FAMILIES: dict[str, Spec] = {
         _GPT_NEOX if config.use_parallel_residual else _GPT_NEOX.but(wiring="pre")
     ),
     "opt": lambda config: _OPT if config.do_layer_norm_before else _OPT.but(wiring="post"),
+    "bart": _SEQ2SEQ_BART,
+    "marian": _SEQ2SEQ_BART,
+    "t5": _t5,
     "modernbert": BlockSpec(
         layers="layers",
         wiring="pre",

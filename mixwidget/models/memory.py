@@ -20,6 +20,9 @@ def recorded_bytes(source: Source, tokens: int) -> int:
     """Bytes that the record of one pass will take, in float32 at least."""
     config = source.model.config
     layers = int(getattr(config, "num_hidden_layers", 1))
+    if source.spec.decoder is not None:  # a decoder layer is two blocks
+        names = ("num_decoder_layers", "decoder_layers")
+        layers += 2 * max(int(getattr(config, name, None) or 0) for name in names)
     heads = int(getattr(config, "num_attention_heads", 1))
     width = int(getattr(config, "hidden_size", 1))
     size = 8 if next(source.model.parameters()).dtype == torch.float64 else 4

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from ..errors import InputError
+from ..errors import InputError, UnsupportedMethodError
 from ..tokens import Target
 from . import tap
 from .differentiate import read, source_batches
@@ -54,6 +54,10 @@ class Edit:
 
 def edit(source: Source, encoding: Encoding, target: Target, tokens: Sequence[int], by: By) -> Edit:
     """The text with some tokens replaced (by "mask", "unk", "pad") or deleted."""
+    if source.spec.decoder is not None:
+        raise UnsupportedMethodError(
+            "Taking tokens away is not defined here for encoder-decoder models."
+        )
     gone = set(tokens)
     ids = [token.id for token in encoding.tokens]
     if by != "delete":

@@ -148,10 +148,7 @@ class Shell:
             else ()
         )
         chain = [call for call, slope in zip(calls, used, strict=True) if slope is not None]
-        fits = all(
-            before[2].shape == after[1].shape
-            for before, after in pairwise(chain)
-        )
+        fits = all(before[2].shape == after[1].shape for before, after in pairwise(chain))
         if not chain or not fits:
             raise UnsupportedMethodError(
                 f"The head of {type(self.source.model).__name__} is not a chain of projections, "

@@ -15,7 +15,9 @@ from ..errors import ModelInputError, TokenizerNotFoundError, UnsupportedModelEr
 from .blocks import BlockSpec
 from .families import spec_for
 
-Task = Literal["classification", "masked_lm", "causal_lm", "question_answering", "base"]
+Task = Literal[
+    "classification", "masked_lm", "causal_lm", "seq2seq_lm", "question_answering", "base"
+]
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,9 @@ class Source:
 
     @cached_property
     def spec(self) -> BlockSpec:
-        return spec_for(self.model.config)
+        spec = spec_for(self.model.config)
+        alone = spec.decoder is not None and not hasattr(base_of(self.model), "decoder")
+        return spec.but(decoder=None) if alone else spec  # an encoder taken out of its model
 
     @property
     def device(self) -> torch.device:
@@ -90,7 +94,18 @@ def open_source(model: Any, tokenizer: Any = None) -> Source:
         )
     spec_for(model.config)  # an unknown architecture is refused before anything is computed
     name = name or getattr(model, "name_or_path", "") or type(model).__name__
-    return Source(model, tokenizer or _find_tokenizer(model), name, _task(model))
+    source = Source(model, tokenizer or _find_tokenizer(model), name, _task(model))
+    if source.spec.decoder is not None and source.task != "seq2seq_lm":
+        raise UnsupportedModelError(
+            f"{type(model).__name__}: of encoder-decoders only those that generate text can be "
+            "explained (...ForConditionalGeneration, MarianMTModel), or their encoder alone."
+        )
+    return source
+
+
+def base_of(model: Any) -> Any:
+    """The model without its head."""
+    return getattr(model, "base_model", model)
 
 
 def _load(name: str) -> Any:
@@ -138,6 +153,8 @@ _TASKS: list[tuple[str, Task]] = [
     ("LMHeadModel", "causal_lm"),
     ("ForCausalLM", "causal_lm"),
     ("ForQuestionAnswering", "question_answering"),
+    ("ForConditionalGeneration", "seq2seq_lm"),
+    ("MTModel", "seq2seq_lm"),
 ]
 
 

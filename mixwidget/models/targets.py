@@ -17,7 +17,8 @@ def default_focus(source: Source, encoding: Encoding) -> int:
     """[CLS] for classifiers, the mask for masked LMs, the last token for causal models."""
     if source.task == "masked_lm" and (masks := _masks(source, encoding)):
         return masks[0]
-    return len(encoding.tokens) - 1 if source.spec.causal else 0
+    last = source.spec.causal or source.task == "seq2seq_lm"
+    return len(encoding.tokens) - 1 if last else 0
 
 
 def check_focus(focus: Any, source: Source, encoding: Encoding) -> int:
@@ -116,6 +117,10 @@ def _position(source: Source, encoding: Encoding, focus: int) -> int | None:
     """The row of the logits that the prediction is read from."""
     if source.task == "classification":
         return None
+    if source.task == "seq2seq_lm":  # rows are those of the prefix; a source token predicts none
+        prefix = encoding.inputs["decoder_input_ids"].shape[1]
+        row = focus - (len(encoding.tokens) - prefix)
+        return row if row >= 0 else prefix - 1
     masks = _masks(source, encoding) if source.task == "masked_lm" else []
     return focus if not masks or focus in masks else masks[0]
 

@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,6 +16,8 @@ from ..errors import NumericsError, UnsupportedModelError
 from . import tap
 from .algebra import Block
 from .blocks import BlockSpec, all_at, at
+from .seq2seq import identity_elsewhere, joined
+from .source import base_of
 from .watch import Watching
 
 
@@ -26,6 +29,7 @@ class LayerRecord:
     """
 
     module: nn.Module
+    spec: BlockSpec
     input: Tensor  # [n, d] x, what the layer read
     arguments: dict[str, Any] = field(default_factory=dict)  # its other arguments, to run it again
     weights: Tensor | None = None  # [H, n, n] attention after softmax
@@ -35,6 +39,9 @@ class LayerRecord:
     ffn_out: Tensor | None = None  # [n, d] what its second projection put out
     output: Tensor | None = None  # [n, d] o
     wrapped: bool = False  # the layer puts its output into a tuple
+    name: str = ""
+    # The tokens that this block moves: all of them, but in encoder-decoders.
+    rows: slice = field(default_factory=lambda: slice(None))
 
 
 class Trace:
@@ -73,8 +80,18 @@ class Trace:
     def block(self, layer: int) -> Block:
         """The layer taken apart into what each token contributed."""
         if layer not in self._blocks:
-            self._blocks[layer] = Block(self.layers[layer], self.spec)
+            self._blocks[layer] = Block(self.layers[layer], self.layers[layer].spec)
         return self._blocks[layer]
+
+    def completed(self, layer: int, map: Tensor) -> Tensor:
+        """A layer's map with the tokens that it leaves alone kept as they are."""
+        rows = self.layers[layer].rows
+        return map if rows == slice(None) else identity_elsewhere(map, rows)
+
+    @property
+    def names(self) -> list[str]:
+        """What each layer is called; empty where its number says all."""
+        return [layer.name for layer in self.layers]
 
     def adds_up(self, layer: int) -> float:
         """How far the parts are from the model's own numbers in this layer, relative."""
@@ -112,7 +129,11 @@ def record(
         torch.set_grad_enabled(keep_graph),
     ):
         output = model(**inputs, **plain_output(model))
-    return Trace(spec, inputs, recorder.finished(), output)
+    layers = recorder.finished()
+    if spec.decoder is not None:
+        sizes = (inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids"))
+        layers = joined(layers, *sizes)
+    return Trace(spec, inputs, layers, output)
 
 
 def plain_output(model: nn.Module) -> dict[str, Any]:
@@ -121,11 +142,6 @@ def plain_output(model: nn.Module) -> dict[str, Any]:
     if getattr(getattr(model, "config", None), "use_cache", None):
         plain["use_cache"] = False
     return plain
-
-
-def base_of(model: nn.Module) -> nn.Module:
-    """The model without its head."""
-    return getattr(model, "base_model", model)
 
 
 class _Recorder:
@@ -141,7 +157,7 @@ class _Recorder:
         self.model, self.spec, self.keep_graph, self.check = model, spec, keep_graph, check
         self.thread = threading.get_ident()
         self.records: list[LayerRecord] = []
-        self.current: LayerRecord | None = None
+        self.current: list[LayerRecord] = []  # the blocks of the layer that runs
 
     def keep(self, tensor: Tensor) -> Tensor:
         """One text's part of a tensor, in a precision fit for differences."""
@@ -155,34 +171,51 @@ class _Recorder:
         return rows if self.keep_graph else rows.clone()
 
     def attention(self, module: nn.Module, weights: Tensor, values: Tensor) -> None:
-        if self.current is not None and self.current.weights is None:
-            self.current.weights = weights if self.keep_graph else self.keep(weights)
-            self.current.values = self.keep(values)
+        for block in self.current:
+            if block.weights is None:
+                block.weights = weights if self.keep_graph else self.keep(weights)
+                block.values = self.keep(values)
+                return
 
     @contextlib.contextmanager
     def hooks(self) -> Iterator[None]:
-        """Hooks on the layers and three of their parts; all gone when the block ends."""
+        """Hooks on the layers and some of their parts; all gone when the block ends."""
         handles: list[Any] = []
+        stacks = [self.spec] if self.spec.decoder is None else [self.spec, self.spec.decoder]
         try:
-            for layer in all_at(base_of(self.model), self.spec.layers):
-                handles.append(layer.register_forward_pre_hook(self._enter, with_kwargs=True))
-                handles.append(layer.register_forward_hook(self._leave, with_kwargs=True))
-                out = at(layer, self.spec.out)
-                handles.append(out.register_forward_hook(self._attention_out))
-                first = at(layer, self.spec.gate_up or self.spec.up or self.spec.down)
-                handles.append(first.register_forward_pre_hook(self._ffn_in))
-                down = at(layer, self.spec.down)
-                handles.append(down.register_forward_hook(self._ffn_out))
+            for stack in stacks:
+                for layer in all_at(base_of(self.model), stack.layers):
+                    handles.extend(self._hooks_on(layer, stack))
             yield
         finally:
             for handle in handles:
                 handle.remove()
 
+    def _hooks_on(self, layer: nn.Module, stack: BlockSpec) -> Iterator[Any]:
+        blocks = stack.blocks()
+        enter = partial(self._enter, blocks)
+        yield layer.register_forward_pre_hook(enter, with_kwargs=True)
+        yield layer.register_forward_hook(self._leave, with_kwargs=True)
+        for number, spec in enumerate(blocks):
+            out = at(layer, spec.out)
+            yield out.register_forward_hook(partial(self._attention_out, number))
+        last = blocks[-1]
+        if last.down is not None:
+            first = at(layer, last.gate_up or last.up or last.down)
+            yield first.register_forward_pre_hook(self._ffn_in)
+            yield at(layer, last.down).register_forward_hook(self._ffn_out)
+
     def _ours(self) -> bool:
         # Another thread may run the same model while our hooks are on it.
         return threading.get_ident() == self.thread
 
-    def _enter(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _enter(
+        self,
+        blocks: list[BlockSpec],
+        module: nn.Module,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
         if not self._ours():
             return
         if self.check is not None:
@@ -192,29 +225,33 @@ class _Recorder:
         arguments["args"] = args[1:]
         # With a graph the whole tensor is kept: its slice would be a leaf beside the path.
         read = hidden if self.keep_graph else self.keep(hidden)
-        self.current = LayerRecord(module, read, arguments)
-        self.records.append(self.current)
+        self.current = [LayerRecord(module, spec, read, arguments) for spec in blocks]
+        self.records.extend(self.current)
 
     def _leave(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
     ) -> None:
-        if self._ours() and self.current is not None:
-            hidden = result[0] if isinstance(result, tuple) else result
-            self.current.wrapped = isinstance(result, tuple)
-            self.current.output = hidden if self.keep_graph else self.keep(hidden)
-            self.current = None
+        if not self._ours():
+            return
+        hidden = result[0] if isinstance(result, tuple) else result
+        for block in self.current:
+            block.wrapped = isinstance(result, tuple)
+            block.output = hidden if self.keep_graph else self.keep(hidden)
+        self.current = []
 
-    def _attention_out(self, module: nn.Module, args: tuple[Any, ...], result: Tensor) -> None:
-        if self._ours() and self.current is not None and self.current.attention_out is None:
-            self.current.attention_out = self.keep_rows(result)
+    def _attention_out(
+        self, number: int, module: nn.Module, args: tuple[Any, ...], result: Tensor
+    ) -> None:
+        if self._ours() and self.current and self.current[number].attention_out is None:
+            self.current[number].attention_out = self.keep_rows(result)
 
     def _ffn_in(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        if self._ours() and self.current is not None:
-            self.current.ffn_in = self.keep_rows(args[0])
+        if self._ours() and self.current:
+            self.current[-1].ffn_in = self.keep_rows(args[0])
 
     def _ffn_out(self, module: nn.Module, args: tuple[Any, ...], result: Tensor) -> None:
-        if self._ours() and self.current is not None:
-            self.current.ffn_out = self.keep_rows(result)
+        if self._ours() and self.current:
+            self.current[-1].ffn_out = self.keep_rows(result)
 
     def finished(self) -> list[LayerRecord]:
         if not self.records:
