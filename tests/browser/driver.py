@@ -120,6 +120,21 @@ class Sheet:
         inner = slider.locator("input[type=range]")
         return inner if inner.count() else slider
 
+    def click_a_node(self, number: int = 0) -> None:
+        """Go down the middle of the graph until the pointer says that there is a node."""
+        canvas = self.root(number).locator("canvas[role=img]:visible").first
+        canvas.scroll_into_view_if_needed()
+        box = canvas.bounding_box()
+        assert box is not None
+        middle = int(box["width"] / 2)
+        for y in range(4, int(box["height"]), 4):
+            for x in range(middle, middle + 40, 6):
+                self.page.mouse.move(box["x"] + x, box["y"] + y)
+                if canvas.evaluate("c => c.parentElement.style.cursor") == "pointer":
+                    self.page.mouse.click(box["x"] + x, box["y"] + y)
+                    return
+        raise AssertionError("there is no node")
+
 
 class Notebook(Sheet):
     """A notebook in JupyterLab ("lab") or Notebook 7 ("notebook")."""

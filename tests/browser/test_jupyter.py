@@ -88,23 +88,8 @@ def test_a_traced_node_shows_its_rollout(book: Notebook) -> None:
     book.view("graph")
     book.until(lambda: value(book, "view.view") == "graph", "Python has the view")
     canvas = book.root().locator("canvas[role=img]:visible").first
-    canvas.scroll_into_view_if_needed()
-    box = canvas.bounding_box()
-    assert box is not None
-    name = str(canvas.get_attribute("aria-label"))
-    assert "4 layers" in name
-
-    def click_a_node() -> bool:
-        """Go down the middle of the picture until the pointer says that there is a node."""
-        for y in range(4, int(box["height"]), 4):
-            for x in range(int(box["width"] / 2), int(box["width"] / 2) + 40, 6):
-                book.page.mouse.move(box["x"] + x, box["y"] + y)
-                if "pointer" in canvas.evaluate("c => c.parentElement.style.cursor"):
-                    book.page.mouse.click(box["x"] + x, box["y"] + y)
-                    return True
-        return False
-
-    assert click_a_node()
+    book.until(lambda: "4 layers" in str(canvas.get_attribute("aria-label")), "it is drawn")
+    book.click_a_node()
     book.until(lambda: "comes from" in str(canvas.get_attribute("aria-label")), "it is traced")
     book.until(lambda: value(book, "view.layer") == 3, "the top layer was clicked")
     focus = value(book, "view.focus")
