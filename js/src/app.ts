@@ -31,7 +31,7 @@ import { layersView } from "./views/layers";
 import { mapView } from "./views/map";
 import { multiplesView } from "./views/multiples";
 import { textView } from "./views/text";
-import { meaning, treatment } from "./words";
+import { captionOf, treatment } from "./words";
 
 const VIEWS: [ViewName, string, (element: HTMLElement, context: Context) => View][] = [
   ["text", "Text", textView],
@@ -52,6 +52,8 @@ const OWN_CAPTION: ReadonlySet<ViewName> = new Set([
   "faithfulness",
 ]);
 const NARROW = 640;
+/** Keeps Jupyter's shortcuts away; it looks at the focused element first, then at those around. */
+const OWN_KEYS = "data-lm-suppress-shortcuts";
 const REFUSAL_MS = 8000;
 const TAB = '[data-part="view-tab"]';
 
@@ -61,7 +63,7 @@ export function mount(element: HTMLElement, host: Host, store: Store, signal: Ab
   const root = h("div", {
     class: "mixwidget",
     "data-state": "computing",
-    "data-lm-suppress-shortcuts": "true", // JupyterLab's keys are not meant for what is focused here
+    [OWN_KEYS]: "true",
   });
   let inks: ReturnType<typeof readInks> | undefined;
   let colours: { name: string; theme: string; palette: ReturnType<typeof palette> } | undefined;
@@ -194,9 +196,10 @@ export function mount(element: HTMLElement, host: Host, store: Store, signal: Ab
   function drawCaption(now: State, open: ViewName): void {
     const method = now.method;
     const own = OWN_CAPTION.has(open) || !method || now.n === 0;
-    setText(caption, own ? "" : `${meaning(now, method)}`);
+    const layer = own ? 0 : open === "layers" ? now.layer : now.reached(method.id);
+    setText(caption, own ? "" : captionOf(now, method, open, layer));
     caption.hidden = own;
-    const hidden = own ? 0 : (now.scores(method.id)?.hidden ?? 0);
+    const hidden = own ? 0 : (now.scores(method.id, layer)?.hidden ?? 0);
     const said =
       method && open !== "faithfulness" && open !== "heads" ? treatment(now, method, hidden) : [];
     setText(notes, said.join(" "));
@@ -223,6 +226,7 @@ export function mount(element: HTMLElement, host: Host, store: Store, signal: Ab
     },
     signal,
   );
+  listen(root, "focusin", (event) => (event.target as Element).setAttribute(OWN_KEYS, "true"));
   listen(root, "keydown", (event) => {
     // Keys that are used here are not for the notebook around.
     if (event.key === "Escape") tip.hide();

@@ -38,6 +38,13 @@ export function cardContent(entry: MethodEntry): HTMLElement[] {
   const parts: HTMLElement[] = [h("h4", {}, entry.title), h("p", {}, entry.measures)];
   if (entry.formula) parts.push(formula);
   parts.push(facts);
+  parts.push(
+    h(
+      "p",
+      { class: "mix-card-hint" },
+      "Click puts it in front; shift-click adds it to the comparison.",
+    ),
+  );
   if (!entry.available) {
     parts.push(h("p", { class: "mix-card-reason" }, `Not available here: ${entry.reason}`));
   }

@@ -8,6 +8,7 @@ import type { Aggregate, Json, ScaleName, ViewName } from "./types";
 import { AGGREGATE_NAMES } from "./words";
 
 const STEP_MS = 800;
+const SUM: [string, string] = ["sum", AGGREGATE_NAMES.sum];
 const SCALES: ScaleName[] = ["blues", "viridis", "cividis", "greys"];
 /** Views in which a control changes nothing: it is left out there. */
 const NO_LAYER: ReadonlySet<ViewName> = new Set(["faithfulness"]);
@@ -61,7 +62,6 @@ export function controls(element: HTMLElement, context: Context): View {
     "data-part": "aggregate",
     "aria-label": "How layers are combined",
   });
-  setOptions(aggregate, Object.entries(AGGREGATE_NAMES));
   const focus = h("select", { "data-part": "focus-select", "aria-label": "Focus token" });
   const target = h("select", { "data-part": "target-select", "aria-label": "Target class" });
   const unit = h("select", { "data-part": "unit", "aria-label": "Subwords or words" });
@@ -81,7 +81,7 @@ export function controls(element: HTMLElement, context: Context): View {
     max: 1,
     step: 0.01,
     "data-part": "threshold",
-    "aria-label": "Hide edges weaker than this share of the strongest",
+    "aria-label": "Hide edges weaker than this share of the strongest of their layer",
   });
   const thresholdText = h("output", {});
   const topK = h("select", { "data-part": "top-k", "aria-label": "Edges per token" });
@@ -162,6 +162,12 @@ export function controls(element: HTMLElement, context: Context): View {
       slider.disabled = play.disabled = layers < 2 || !perLayer;
       slider.setAttribute("aria-valuetext", `layer ${layer} of 0 to ${layers - 1}`);
       setText(layerText, layers > 0 ? `${layer} / ${layers - 1}` : "–");
+      const added = method?.yields === "layer_scores" && view !== "compare" && view !== "multiples";
+      setOptions(aggregate, [
+        ["layer", AGGREGATE_NAMES.layer],
+        ["rollout", added ? "added up to this layer" : AGGREGATE_NAMES.rollout],
+        ...(added && traits.aggregate !== "sum" ? [] : [SUM]),
+      ]);
       if (aggregate.value !== traits.aggregate) aggregate.value = traits.aggregate;
       aggregate.disabled = !perLayer;
       show(layerField, !NO_LAYER.has(view));

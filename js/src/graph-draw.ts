@@ -121,7 +121,7 @@ export function drawGraph(
   draw.strokeStyle = inks.edge;
   let e = 0;
   for (let bin = 0; bin < BINS; bin++) {
-    const upTo = ((bin + 1) / BINS) * edges.strongest;
+    const upTo = ((bin + 1) / BINS) ** 2 * edges.strongest; // strength goes with the root
     draw.beginPath();
     for (; e < edges.count && (bin === BINS - 1 || (edges.weight[e] as number) <= upTo); e++) {
       if (inSight(g, edges, e, scroll)) line(draw, g, edges, e, scroll);
@@ -193,7 +193,8 @@ function drawNodes(
       const radius = shares ? 1.6 + 7 * Math.sqrt(share) : 2.6;
       draw.beginPath();
       draw.arc(x, y, radius, 0, 2 * Math.PI);
-      draw.fillStyle = shares && share > 0.001 ? inks.edge : inks.muted;
+      const single = (columns[c]?.unit ?? -1) >= 0;
+      draw.fillStyle = shares && share > 0.001 && single ? inks.edge : inks.muted;
       draw.globalAlpha = shares && share <= 0.001 ? 0.35 : 1;
       draw.fill();
       draw.globalAlpha = 1;
@@ -232,11 +233,14 @@ function drawNames(
     draw.translate(x, top);
     if (g.upright) draw.rotate(Math.PI / 2);
     else draw.translate(-width / 2, inks.size * 0.7);
-    if (value !== undefined) {
+    const folded = column.unit < 0;
+    if (value !== undefined && !folded) {
       draw.fillStyle = scale.css(value);
       draw.fillRect(-3, -inks.size * 0.72, width + 6, inks.size * 1.44);
     }
-    draw.fillStyle = value !== undefined ? scale.ink(value) : strong ? inks.accent : inks.text;
+    if (folded) draw.fillStyle = inks.muted;
+    else if (value !== undefined) draw.fillStyle = scale.ink(value);
+    else draw.fillStyle = strong ? inks.accent : inks.text;
     draw.textAlign = "left";
     draw.fillText(text, 0, 0);
     draw.restore();

@@ -164,26 +164,31 @@ export function columnShares(nodes: Float64Array, columns: Column[]): Float64Arr
   );
 }
 
-/** The edges to draw: the k strongest of each upper node, or all above a share of the strongest. */
+/**
+ * The edges to draw: the k strongest of each upper node, or all above a share of the strongest
+ * of their layer. Folds stay out of it: they would outshine every single token.
+ */
 export function selectEdges(
   weights: (Float64Array | undefined)[],
-  count: number,
+  columns: Column[],
   threshold: number,
   topK: number,
 ): Edges {
-  let strongest = 0;
-  for (const layer of weights)
-    for (const value of layer ?? []) if (value > strongest) strongest = value;
+  const count = columns.length;
+  const single = columns.map((column) => column.unit >= 0);
+  const shown = weights.map((layer) => layer && withoutFolds(layer, single));
+  const peaks = shown.map((layer) => (layer ? layer.reduce((a, b) => Math.max(a, b), 0) : 0));
+  const strongest = Math.max(...peaks, 0);
+  const share = topK > 0 ? 0 : shareFor(shown, peaks, Math.max(threshold, 1e-6));
   const picked: [number, number, number, number][] = [];
-  let cut = Math.max(threshold * strongest, 1e-12);
-  if (topK === 0) cut = Math.max(cut, cutFor(weights, strongest, cut));
-  weights.forEach((layer, l) => {
+  shown.forEach((layer, l) => {
     if (!layer) return;
     for (let k = 0; k < count; k++) {
-      const least = topK > 0 ? kthLargest(layer.subarray(k * count, (k + 1) * count), topK) : cut;
+      const row = layer.subarray(k * count, (k + 1) * count);
+      const least = topK > 0 ? kthLargest(row, topK) : share * (peaks[l] as number);
       let taken = 0;
       for (let j = 0; j < count; j++) {
-        const value = layer[k * count + j] as number;
+        const value = row[j] as number;
         if (value <= 0 || value < least || (topK > 0 && taken >= topK)) continue;
         picked.push([l, k, j, value]);
         taken++;
@@ -204,18 +209,28 @@ export function selectEdges(
   };
 }
 
-/** A weight above which no more than about the limit of edges lie; found without sorting them. */
-function cutFor(weights: (Float64Array | undefined)[], strongest: number, from: number): number {
+function withoutFolds(layer: Float64Array, single: boolean[]): Float64Array {
+  const count = single.length;
+  if (single.every(Boolean)) return layer;
+  return layer.map((value, at) =>
+    single[Math.floor(at / count)] && single[at % count] ? value : 0,
+  );
+}
+
+/** A share above which not many more edges lie than are drawn; found without sorting them. */
+function shareFor(weights: (Float64Array | undefined)[], peaks: number[], from: number): number {
+  if (from >= 1) return from;
   const bins = new Uint32Array(512);
-  if (strongest <= from) return from;
-  const span = Math.log(strongest / from);
-  for (const layer of weights) {
+  const span = -Math.log(from);
+  weights.forEach((layer, l) => {
+    const peak = peaks[l] as number;
     for (const value of layer ?? []) {
-      if (value < from) continue;
-      const bin = Math.min(511, Math.floor((Math.log(value / from) / span) * 512));
+      const share = value / peak;
+      if (!(share >= from)) continue;
+      const bin = Math.min(511, Math.floor((Math.log(share / from) / span) * 512));
       bins[bin] = (bins[bin] as number) + 1;
     }
-  }
+  });
   let above = 0;
   for (let bin = 511; bin >= 0; bin--) {
     above += bins[bin] as number;

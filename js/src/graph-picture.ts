@@ -2,6 +2,7 @@
 
 import type { Picture } from "./graph-draw";
 import {
+  type Column,
   columnFlow,
   columnShares,
   columnsOf,
@@ -55,7 +56,7 @@ export function createPictures() {
       const weights = traced
         ? traced.edges.map((flow) => columnFlow(flow, n, columns))
         : steps.map((step) => step && columnWeights(step, n, columns));
-      const edges = selectEdges(weights, columns.length, traits.threshold, traits.top_k);
+      const edges = selectEdges(weights, columns, traits.threshold, traits.top_k);
       const shares = traced ? traced.nodes.map((level) => columnShares(level, columns)) : null;
       if (shares?.[0]) rescaleShown(shares[0]);
       kept = {
@@ -64,7 +65,7 @@ export function createPictures() {
         shares,
         traced: traced !== null,
         chosen: { level: 0, column: 0 },
-        scale: scaleFor(shares?.[0] ? largestSize(shares[0]) : 1),
+        scale: scaleFor(shares?.[0] ? largestSize(singles(shares[0], columns)) : 1),
       };
       pictureKey = key;
       unitsKey = traits.tokens;
@@ -82,3 +83,7 @@ function rescaleShown(shares: Float64Array): void {
   for (const share of shares) total += share;
   if (total > 0) for (let i = 0; i < shares.length; i++) shares[i] = (shares[i] as number) / total;
 }
+
+/** Shares of single tokens: folds do not set the scale. */
+const singles = (shares: Float64Array, columns: Column[]) =>
+  shares.filter((_, c) => (columns[c]?.unit ?? -1) >= 0);

@@ -49,7 +49,7 @@ export function header(element: HTMLElement, context: Context): View {
 
   const grow = (area: HTMLTextAreaElement) => {
     area.style.height = "auto";
-    if (area.scrollHeight > 0) area.style.height = `${Math.min(area.scrollHeight + 2, 140)}px`;
+    if (area.scrollHeight > 0) area.style.height = `${Math.min(area.scrollHeight + 2, 104)}px`;
   };
   const changed = () => input.value !== known.text || pair.value !== known.pair;
   const refresh = () => {

@@ -130,15 +130,10 @@ export function methodsBar(element: HTMLElement, context: Context): View {
     chips = [];
     const groups = new Map<string, HTMLElement>();
     for (const entry of catalogue) {
-      let group = groups.get(entry.family);
-      if (!group) {
-        group = h(
-          "div",
-          { class: "mix-family", role: "group", "aria-label": entry.family },
-          h("span", { class: "mix-family-name", "aria-hidden": "true" }, entry.family),
-        );
-        groups.set(entry.family, group);
-      }
+      const known = groups.get(entry.family);
+      const group =
+        known ?? h("div", { class: "mix-family", role: "group", "aria-label": entry.family });
+      groups.set(entry.family, group);
       const tick = h("input", { type: "checkbox", "aria-label": `Compare ${entry.title}` });
       const toggle = h(
         "button",
@@ -153,7 +148,9 @@ export function methodsBar(element: HTMLElement, context: Context): View {
       const ticked = h("label", { class: "mix-tick", title: "Compare with others" }, tick);
       const box = h("span", { class: "mix-chip" }, toggle, ticked);
       chips.push({ entry, box, toggle, tick });
-      group.append(box);
+      // The family's name stays with its first method when lines break.
+      const name = h("span", { class: "mix-family-name", "aria-hidden": "true" }, entry.family);
+      group.append(known ? box : h("span", { class: "mix-family-start" }, name, box));
     }
     families.replaceChildren(...groups.values());
   }

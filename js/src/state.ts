@@ -53,6 +53,8 @@ export interface State {
   tokenMaps(id: string, upTo: number): (Float32Array | undefined)[];
   shared(what: "heads" | "head_stats", layer?: number): Tensor | undefined;
   doneLayers(id: string): Set<number>;
+  /** The highest layer up to the chosen one that can be shown already: work may be going on. */
+  reached(id: string): number;
 }
 
 export function derive(host: Host, store: Store): State {
@@ -248,6 +250,11 @@ export function derive(host: Host, store: Store): State {
       return n > 0 ? store.need(want) : undefined;
     },
     doneLayers,
+    reached(id) {
+      if (run(id)?.state === "ready") return layer;
+      for (let l = layer; l >= 0; l--) if (exists(id, traits.aggregate, l)) return l;
+      return layer;
+    },
   };
 }
 

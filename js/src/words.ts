@@ -2,12 +2,12 @@
 
 import { percent, plural } from "./format";
 import type { State } from "./state";
-import type { Aggregate, MethodEntry } from "./types";
+import type { Aggregate, MethodEntry, ViewName } from "./types";
 
 export const AGGREGATE_NAMES: Record<Aggregate, string> = {
   layer: "this layer alone",
-  rollout: "rollout: from the input up to this layer",
-  sum: "sum of the layers up to this one",
+  rollout: "rollout up to this layer",
+  sum: "sum up to this layer",
 };
 
 export const quoted = (text: string) => `“${text}”`;
@@ -42,6 +42,26 @@ export function meaning(
   if (aggregate === "layer")
     return `How much each token ${verb} ${object} at layer ${layer} alone.`;
   return `How much each token ${verb} ${object}, ${upTo(layer)} added up.`;
+}
+
+/** The sentence over a picture. */
+export function captionOf(
+  state: State,
+  method: MethodEntry,
+  view: ViewName,
+  layer: number,
+): string {
+  const said = meaning(state, method, layer);
+  if (method.yields !== "maps") return said;
+  const focus = quoted(state.focusLabel);
+  if (view === "map") {
+    const all = said.replace(`into ${focus}`, "into each token");
+    return `${all} One row per token; the outlined row is ${focus}.`;
+  }
+  if (view !== "layers") return said;
+  if (state.traits.aggregate === "layer") return `What went into ${focus} in each layer alone.`;
+  const how = state.traits.aggregate === "rollout" ? "from the input" : "layers added up";
+  return `What went into ${focus} up to each layer, ${how}; the outlined row is layer ${layer}.`;
 }
 
 /** What was done to the numbers on the way to the picture. */

@@ -134,6 +134,7 @@ export function compareView(element: HTMLElement, context: Context): View {
         enough
           ? null
           : "Tick the boxes of one to three more methods above to compare them with this one.",
+        enough ? [] : suggestions(next, context),
       );
       const scored = methods.map(
         (method): Scored => ({ method, values: next.scores(method.id)?.values ?? null }),
@@ -186,6 +187,21 @@ export function compareView(element: HTMLElement, context: Context): View {
     );
     setText(agreement, agreementWords(a, b));
   }
+}
+
+/** Quick methods of other families, to begin with. */
+function suggestions(state: State, context: Context) {
+  const families = new Set([state.method?.family]);
+  const found: MethodEntry[] = [];
+  for (const entry of state.traits.catalogue) {
+    if (!entry.available || families.has(entry.family) || (entry.cost ?? 0) > 5) continue;
+    families.add(entry.family);
+    found.push(entry);
+  }
+  return found.slice(0, 3).map((entry) => ({
+    label: `Compare with ${entry.title}`,
+    run: () => context.set({ compared: [...state.traits.compared, entry.id] }),
+  }));
 }
 
 function agreementWords(a: Scored, b: Scored): string {

@@ -2,7 +2,7 @@
 
 import type { Context, View } from "../context";
 import { h, onResize, setAttributes, setText } from "../dom";
-import { plural } from "../format";
+import { percent, plural } from "../format";
 import {
   drawGraph,
   drawHighlight,
@@ -231,7 +231,7 @@ export function graphView(element: HTMLElement, context: Context): View {
         tracing && !traced
           ? "Not all layers below are there yet: the trace follows when they are."
           : "";
-      const said = [waits, untraceable, limit].filter(Boolean).join(" ");
+      const said = [waits, untraceable, limit, foldWords(picture)].filter(Boolean).join(" ");
       notice.update(said || null);
       const name = quoted(next.focusLabel);
       const flow =
@@ -256,4 +256,17 @@ export function graphView(element: HTMLElement, context: Context): View {
       table.update(tableOf(next, picture, words));
     },
   };
+}
+
+function foldWords(picture: Picture): string {
+  const folded = picture.columns.filter((column) => column.unit < 0);
+  if (folded.length === 0) return "";
+  const count = folded.reduce((sum, column) => sum + column.units.length, 0);
+  const input = picture.shares?.[0];
+  let share = 0;
+  picture.columns.forEach((column, c) => {
+    if (column.unit < 0) share += input?.[c] ?? 0;
+  });
+  const carry = input ? `; they give ${percent(share)} in all` : "";
+  return `${plural(count, "token")} of little weight are folded (⋯) and their edges left out${carry}. Click a fold to open it.`;
 }

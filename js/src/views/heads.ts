@@ -1,6 +1,6 @@
 /** Layer by head: what kind of head each is, and the attention of the chosen one. */
 
-import { mapScale } from "../colour";
+import { mapScale, rowScale, type Scale } from "../colour";
 import type { Context, View } from "../context";
 import { h, setAttributes, setText, sync } from "../dom";
 import { number, percent } from "../format";
@@ -118,8 +118,13 @@ export function headsView(element: HTMLElement, context: Context): View {
         `Attention weights by head. The grid shows ${KINDS[which]?.[1]}; a head that lights up does little else.`,
       );
       bar.hidden = left.hidden = !stats;
-      if (stats) drawGrid(grid, context, next, stats, which, head);
-      gridLegend.update(stats ? context.palette().scale(false, 1) : null, KINDS[which]?.[0] ?? "");
+      const scaleOf = () => {
+        const values = stats?.values.filter((_, i) => i % STATS === which) ?? [];
+        return rowScale(context.palette(), values, false);
+      };
+      const gridScale = stats ? scaleOf() : null;
+      if (stats && gridScale) drawGrid(grid, next, stats, which, head, gridScale);
+      gridLegend.update(gridScale, KINDS[which]?.[0] ?? "");
       const tensor = next.shared("heads", next.layer);
       const mean = tensor ? averages(tensor, head) : null;
       shown = mean && { ...mean, coarse: mean.rows !== next.n };
@@ -186,14 +191,13 @@ function statOf(stats: Tensor, heads: number, layer: number, head: number, kind:
 /** Rows of buttons, the top layer first, as in the graph. */
 function drawGrid(
   grid: HTMLElement,
-  context: Context,
   state: State,
   stats: Tensor,
   kind: number,
   chosen: number,
+  scale: Scale,
 ): void {
   const [layers = 0, heads = 0] = stats.shape;
-  const scale = context.palette().scale(false, 1);
   const order = Array.from({ length: layers }, (_, i) => layers - 1 - i);
   const columns = Array.from({ length: heads }, (_, i) => i);
   grid.style.setProperty("--mix-heads", String(heads));

@@ -8,7 +8,7 @@ import { createLegend } from "../legend";
 import type { Grid, State } from "../state";
 import { createTable } from "../table";
 import { quoted } from "../words";
-import { absent, breakAt, createNotice, moveFocus, withoutMaps } from "./shared";
+import { absent, breakAt, createNotice, moveFocus, soFar, withoutMaps } from "./shared";
 
 export function mapView(element: HTMLElement, context: Context): View {
   let state: State | undefined;
@@ -57,9 +57,12 @@ export function mapView(element: HTMLElement, context: Context): View {
       if (method.yields !== "maps") {
         return hide(withoutMaps(next, context, "So there is no map to show."));
       }
-      grid = next.map(method.id, next.traits.aggregate, next.layer);
+      const layer = next.reached(method.id);
+      grid = next.map(method.id, next.traits.aggregate, layer);
       if (!grid) return hide(absent(next, context, method.id));
-      notice.update(grid.coarse ? "A reduced picture; the full map is on its way." : null);
+      notice.update(
+        grid.coarse ? "A reduced picture; the full map is on its way." : soFar(next, layer),
+      );
       const palette = context.palette();
       if (scale?.of !== grid.values || scale.palette !== palette) {
         scale = { of: grid.values, palette, scale: mapScale(palette, grid.values, method.signed) };
@@ -69,8 +72,8 @@ export function mapView(element: HTMLElement, context: Context): View {
       const colNames = cols.map(next.label);
       const what =
         next.traits.aggregate === "layer"
-          ? `layer ${next.layer} alone`
-          : `${next.traits.aggregate} up to layer ${next.layer}`;
+          ? `layer ${layer} alone`
+          : `${next.traits.aggregate} up to layer ${layer}`;
       const summary = `${method.title}, ${what}: what each of ${rows.length} tokens (rows) takes from ${cols.length} tokens (columns)`;
       heat.update({
         rows: rowNames,

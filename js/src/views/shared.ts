@@ -41,9 +41,11 @@ export function createNotice(context: Context): Notice {
 /** What to do where a method has no maps: a method that has, or the text view. */
 export function withoutMaps(state: State, context: Context, needs: string) {
   const method = state.method;
+  const others = state.traits.catalogue.filter((e) => e.yields === "maps" && e.available);
   const other =
-    state.traits.catalogue.find((e) => e.yields === "maps" && e.available && state.run(e.id)) ??
-    state.traits.catalogue.find((e) => e.yields === "maps" && e.available);
+    others.find((e) => state.run(e.id)?.state === "ready") ??
+    others.find((e) => e.family === "contributions") ??
+    others[0];
   const why =
     method?.yields === "layer_scores"
       ? "gives each token a score per layer"
@@ -73,6 +75,12 @@ export function absent(state: State, context: Context, id: string) {
     actions:
       again && state.live ? [{ label: "Compute it again", run: () => context.rerun(id) }] : [],
   };
+}
+
+/** Said while the layer asked for is not there and an earlier one stands in for it. */
+export function soFar(state: State, layer: number): string | null {
+  if (layer === state.layer) return null;
+  return `Layer ${layer} of ${state.layer}, as far as it is computed.`;
 }
 
 /** Where in a list of units the second text begins; -1 if there is only one. */

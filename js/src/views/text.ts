@@ -10,7 +10,7 @@ import { ranks, sumOf } from "../stats";
 import { createTable } from "../table";
 import type { Unit } from "../units";
 import { meaning } from "../words";
-import { absent, createNotice, moveLayer } from "./shared";
+import { absent, createNotice, moveLayer, soFar } from "./shared";
 
 const RANKED = 10;
 const TOKEN = '[data-part="token"]';
@@ -85,7 +85,8 @@ export function textView(element: HTMLElement, context: Context): View {
     update(next) {
       state = next;
       const method = next.method;
-      const found = method && next.scores(method.id);
+      const layer = method ? next.reached(method.id) : next.layer;
+      const found = method && next.scores(method.id, layer);
       shown = found && {
         values: found.values,
         places: ranks(found.values),
@@ -97,14 +98,14 @@ export function textView(element: HTMLElement, context: Context): View {
       if (method && !found) {
         const lack = absent(next, context, method.id);
         notice.update(lack.text, lack.actions);
-      } else notice.update(null);
+      } else notice.update(method ? soFar(next, layer) : null);
       legend.update(scale, legendWords(next, scale));
       drawRanking(ranking, next, found?.values, scale);
       rankingBox.hidden = !found;
       table.update(
         found && method
           ? {
-              caption: `${method.title}. ${meaning(next, method)}`,
+              caption: `${method.title}. ${meaning(next, method, layer)}`,
               rowTitle: "",
               colTitle: "token",
               rows: ["score"],
