@@ -65,7 +65,7 @@ ADJECTIVES = {
     offensive wrong horrible""",
 }
 VERBS = {
-    1: "like enjoy love recommend admire appreciate believe",
+    1: "like enjoy love recommend admire appreciate buy believe",
     0: "hate regret dislike mind despise resent",
 }
 ACTS = {
@@ -86,8 +86,8 @@ FLIP = split("""{s} {is} not {a}|{s} {isnt} {a}|{s} {wasnt} {a}|{s} {is} never {
 |{s} never {become} {a}|{s} {dont} seem {a}|{s} {dont} feel {a}|{s} {is} neither {a} nor {b}
 |{s} {isnt} {a} or {b}|{s} {is} not {a} or {b}|never {a} or {b}|i didn't find {o} {a}
 |i don't think {s} {is} {a}|not particularly {a}|{s} {isnt} particularly {a}|{s} {isnt} very {a}
-|{s} {is} not very {a}|{s} {isnt} really {a}|nobody would call {o} {a}|i wouldn't call {o} {a}
-|not {a} , not {b}|not a {a} moment|without a {a} moment
+|{s} {is} not very {a}|{s} {isnt} really {a}|not even {a}|nobody would call {o} {a}
+|i wouldn't call {o} {a}|not {a} , not {b}|not a {a} moment|without a {a} moment
 |{s} {is} not a bit {a}|{s} {is} never once {a}|{s} can't be called {a}""")
 KEEP = split("""{s} {is} {a}|{s} {was} {a}|{s} {is} really {a}|{s} {is} so {a}|{a}|{a} and {b}
 |very {a}|{s} {is} both {a} and {b}|{s} {is} not only {a} but {b}|not only {a} , but {b}
@@ -430,14 +430,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     for name in ("data", "teacher", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
-    parser.add_argument("--vocab", type=int, default=6600)
+    parser.add_argument("--vocab", type=int, default=6400)
     parser.add_argument("--hidden", type=int, default=192)
     parser.add_argument("--inner", type=int, default=576)
     parser.add_argument("--layers", type=int, nargs="+", default=[2, 3, 5, 6])
-    parser.add_argument("--variants", type=int, default=60000)
+    parser.add_argument("--variants", type=int, default=2000)
     parser.add_argument("--clauses", type=int, default=14000)
     parser.add_argument("--contrasts", type=int, default=6000)
-    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--lr", type=float, default=6e-4)
     parser.add_argument("--hidden-weight", type=float, default=1.0)
@@ -483,7 +483,9 @@ def main() -> None:
     print(f"{len(items)} texts ({len(rules)} by rule), {len(tok)} tokens in the vocabulary")
     print(f"teacher reading the student's tokens: dev {accuracy(teacher, dev, ids_map):.4f}")
 
-    basis = principal_basis(teacher, rng.sample(items, 4000), ids_map, args.layers, args.hidden)
+    basis = principal_basis(
+        teacher, rng.sample(items, min(4000, len(items))), ids_map, args.layers, args.hidden
+    )
     teach(teacher, items, ids_map, basis, args.layers)
     ruled = [x for x in items if x.rule]
     print(
