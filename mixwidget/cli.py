@@ -1,0 +1,279 @@
+"""The command line: the same engine, without a notebook.
+
+Exit codes: 0 done, 1 refused or failed (one line on stderr says why), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .arguments import PARSERS, focus_of, options_for, target_of
+
+if TYPE_CHECKING:
+    from .engine import Case
+    from .explanation import Explanation
+
+PICTURES = ("png", "svg", "pdf")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; what the process should exit with."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    named = bool(given) and given[0] in PARSERS
+    command = given.pop(0) if named else "explain"
+    parser = PARSERS[command]()
+    try:
+        options = parser.parse_args(given)
+        with _plain_warnings():
+            _COMMANDS[command](options, parser)
+        sys.stdout.flush()
+    except SystemExit as stop:  # argparse: help and version, or wrong usage
+        return stop.code if isinstance(stop.code, int) else 1
+    except KeyboardInterrupt:
+        sys.stderr.write("mixwidget: interrupted\n")
+        return 130
+    except BrokenPipeError:  # a reader like `head` has gone; nothing more may be flushed there
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        if os.environ.get("MIXWIDGET_DEBUG"):
+            raise
+        sys.stderr.write(f"mixwidget: {_one_line(error)}\n")
+        return 1
+    return 0
+
+
+def _one_line(error: BaseException) -> str:
+    from .errors import MixwidgetError
+
+    text = " ".join(str(error).split())
+    known = isinstance(error, MixwidgetError | OSError)
+    return text if known and text else f"{type(error).__name__}: {text}".removesuffix(": ")
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Our own warnings in one line, without a place in the code."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        sys.stderr.write(f"mixwidget: warning: {' '.join(str(message).split())}\n")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+# mixwidget [explain] TEXT
+
+
+def _explain(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    from . import demo
+    from .errors import InputError
+    from .methods.registry import get_method
+
+    text = sys.stdin.read().strip() if options.text == "-" else options.text
+    if text is None:
+        if options.model is not None:
+            parser.error("the text is missing")
+        text = demo.SENTENCE
+    for path in options.output:
+        _check_output(path)
+    methods = list(dict.fromkeys(options.method or ["alti"]))
+    known = {id: {param.name for param in get_method(id).params} for id in methods}
+    params = options_for(options.option, known)
+    if not text:
+        raise InputError("The text is empty.")
+    case = _prepare(options, text)
+    target = None if options.target is None else target_of(options.target)
+    focus = None if options.focus is None else focus_of(options.focus, case.encoding.tokens)
+    show = _Progress(options.quiet)
+    found = {}
+    for id in methods:
+        found[id] = _run(case, id, target, focus, params[id], show)
+    for path in options.output:
+        for written in _write(found, path):
+            show.say(f"wrote {written}")
+    if not options.output:
+        _print(list(found.values()))
+
+
+def _prepare(options: argparse.Namespace, text: str) -> Case:
+    from dataclasses import replace
+
+    from . import demo
+    from .engine import Case, prepare
+    from .models import encode, open_source
+
+    if options.model is not None:
+        pair, cut = options.text_pair, options.truncate
+        return prepare(options.model, text, text_pair=pair, truncate=cut)
+    source = replace(open_source(*demo.load()), name="demo model")
+    return Case(source, encode(source, text, options.text_pair, options.truncate))
+
+
+def _run(
+    case: Case, id: str, target: Any, focus: int | None, params: dict[str, Any], show: _Progress
+) -> Explanation:
+    import time
+
+    from .engine import assemble, parts, start
+
+    begin = time.perf_counter()
+    run = start(case, id, target=target, focus=focus, params=params, report=show.report(id))
+    collected = list(parts(run))
+    one = assemble(run, collected, time.perf_counter() - begin)
+    show.say(f"{id}: {one.info['seconds']:.2f} s")
+    return one
+
+
+class _Progress:
+    """Progress on stderr: a line that is rewritten on a terminal, else a line when done."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.quiet = quiet
+        self.live = not quiet and sys.stderr.isatty()
+
+    def report(self, id: str) -> Callable[[float], None]:
+        def show(share: float) -> None:
+            if self.live:
+                sys.stderr.write(f"\r\033[K{id}: {share:4.0%}")
+                sys.stderr.flush()
+
+        return show
+
+    def say(self, line: str) -> None:
+        if not self.quiet:
+            start = "\r\033[K" if self.live else ""
+            sys.stderr.write(f"{start}{line}\n")
+
+
+def _check_output(path: str) -> None:
+    """Refuse what cannot be written before anything is computed."""
+    from .errors import InputError
+    from .export import format_of
+
+    if Path(path).suffix.lower() != ".csv":
+        try:
+            format_of(path)
+        except InputError as error:
+            raise InputError(f"{path}: {error} Or csv.") from error
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise InputError(f"There is no folder {str(folder)!r} to write into.")
+
+
+def _write(found: dict[str, Explanation], path: str) -> list[str]:
+    """All methods into one file; pictures of several into a file each, named by the method."""
+    from .export import export
+
+    target = Path(path)
+    ending = target.suffix.lower().removeprefix(".")
+    if ending == "csv":
+        import pandas as pd
+
+        frames = [one.to_frame() for one in found.values()]
+        pd.concat(frames, ignore_index=True).to_csv(target, index=False)
+        return [path]
+    if ending in PICTURES and len(found) > 1:
+        paths = [target.with_name(f"{target.stem}.{id}{target.suffix}") for id in found]
+        for each, (id, one) in zip(paths, found.items(), strict=True):
+            each.write_bytes(export({id: one}, ending)[2])
+        return [str(each) for each in paths]
+    target.write_bytes(export(found, ending)[2])
+    return [path]
+
+
+def _print(found: list[Explanation]) -> None:
+    from shutil import get_terminal_size
+
+    from .terminal import picture, prediction
+
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    ascii = "utf" not in (sys.stdout.encoding or "").lower()
+    width = min(get_terminal_size().columns, 100)
+    first = found[0]
+    said = f"{first.info['model']}: {prediction(first)}".removesuffix(": ")
+    blocks = [picture(one, width=width, colour=colour, ascii=ascii) for one in found]
+    text = "\n\n".join([said, *blocks]) + "\n"
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+
+
+# mixwidget methods
+
+
+def _methods(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    from .catalogue import methods
+
+    table = methods()
+    if options.json:
+        sys.stdout.write(table.to_json(orient="records", indent=2, force_ascii=False) + "\n")
+        return
+    rows = [("id", "family", "yields", "title")]
+    rows += list(table[["id", "family", "yields", "title"]].itertuples(index=False, name=None))
+    widths = [max(len(row[place]) for row in rows) for place in range(3)]
+    for row in rows:
+        head = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths))
+        sys.stdout.write(f"{head}  {row[3]}\n")
+
+
+# mixwidget benchmark
+
+
+def _benchmark(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    from concurrent.futures import ProcessPoolExecutor
+    from contextlib import ExitStack
+    from multiprocessing import get_context
+
+    from . import demo
+    from .errors import InputError
+    from .evaluate import benchmark
+    from .metrics.table import FAITHFULNESS
+
+    if options.workers < 1:
+        parser.error("--workers must be at least 1")
+    ending = Path(options.output).suffix.lower() if options.output else ".txt"
+    if ending not in (".csv", ".tsv", ".json", ".txt"):
+        raise InputError(f"{options.output}: the ending must be .csv, .tsv or .json.")
+    model, tokenizer = (options.model, None) if options.model else demo.load()
+    with ExitStack() as stack:
+        pool = None
+        if options.workers > 1:  # spawned: a forked copy of torch's threads would hang
+            pool = ProcessPoolExecutor(options.workers, get_context("spawn"))
+            stack.enter_context(pool)
+        table = benchmark(
+            model,
+            options.data,
+            options.method,
+            options.metric or FAITHFULNESS,
+            pool,
+            tokenizer=tokenizer,
+            per_example=options.per_example,
+            target=options.target,
+            truncate=options.truncate,
+            columns=dict(options.column),
+            limit=options.limit,
+            seed=options.seed,
+            cache=options.cache,
+            progress=not options.quiet,
+        )
+    if options.output is None:
+        shown = table[table["example"].isna()][["method", "metric", "mean", "stderr", "n"]]
+        sys.stdout.write(shown.to_string(index=False, float_format=lambda x: f"{x:.4f}") + "\n")
+    elif ending == ".json":
+        table.to_json(options.output, orient="records", indent=2, force_ascii=False)
+    else:
+        table.to_csv(options.output, index=False, sep="\t" if ending == ".tsv" else ",")
+    failed = int(table[table["example"].isna()]["errors"].sum())
+    if failed:
+        sys.stderr.write(f"mixwidget: warning: {failed} values could not be computed\n")
+
+
+_COMMANDS = {"explain": _explain, "methods": _methods, "benchmark": _benchmark}

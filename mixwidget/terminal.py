@@ -1,0 +1,98 @@
+"""Explanations as text for a terminal: shaded tokens, or bars where there are no colours."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .explanation import Explanation
+    from .tokens import Token
+
+# Colours of the 256 that terminals agree on, weakest first, and where the letters turn white.
+# The weakest step has none: it stays readable on a light and on a dark terminal.
+_POSITIVE = (195, 153, 117, 75, 33, 26)
+_NEGATIVE = (224, 217, 210, 203, 167, 124)
+_WHITE_FROM = 4
+
+
+def picture(one: Explanation, *, width: int = 80, colour: bool = False, ascii: bool = False) -> str:
+    """A heading and the tokens with their scores, at most `width` wide."""
+    body = shaded(one, width) if colour else bars(one, width, "#" if ascii else "█")
+    return f"{heading(one)}\n{body}"
+
+
+def heading(one: Explanation) -> str:
+    """What the scores of an explanation answer."""
+    from .methods.registry import get_method
+
+    entry = get_method(one.method)
+    if entry.class_specific:
+        return f"{one.method}: what drove {one.target.label}"
+    return f"{one.method}: what went into {_shown(one.tokens[one.focus])} (token {one.focus})"
+
+
+def prediction(one: Explanation) -> str:
+    """What is explained, with the model's probability for it; empty for a model with no head."""
+    target = one.target
+    if target.kind == "none":
+        return ""
+    share = "" if target.probability is None else f" ({target.probability:.1%})"
+    return f"{target.label}{share}"
+
+
+def shaded(one: Explanation, width: int = 80) -> str:
+    """The text with a background that follows the scores: blue for more, red below zero."""
+    lines, line, used = [], "", 0
+    before: Token | None = None
+    for token, share in zip(one.tokens, _shares(one), strict=True):
+        text = _shown(token)
+        glued = before is not None and before.word is not None and before.word == token.word
+        gap = "" if glued or not used else " "
+        if used + len(gap) + len(text) > width and used:
+            lines.append(line)
+            line, used, gap = "", 0, ""
+        line += gap + _painted(text, share)
+        used += len(gap) + len(text)
+        before = token
+    return "\n".join([*lines, line])
+
+
+def _painted(text: str, share: float) -> str:
+    palette = _NEGATIVE if share < 0 else _POSITIVE
+    step = min(int(abs(share) * (len(palette) + 1)), len(palette)) - 1
+    if step < 0:
+        return text
+    letters = 231 if step >= _WHITE_FROM else 16
+    return f"\033[38;5;{letters};48;5;{palette[step]}m{text}\033[0m"
+
+
+def bars(one: Explanation, width: int = 80, mark: str = "█") -> str:
+    """A line for each token: its score, and a bar that is `-` below zero."""
+    names = [_shown(token) for token in one.tokens]
+    names = [name if len(name) <= 20 else f"{name[:17]}..." for name in names]
+    column = max(map(len, names))
+    largest = float(abs(one.scores).max(initial=0.0)) or 1.0
+    places = min(max(2 - math.floor(math.log10(largest)), 0), 12)
+    numbers = [f"{round(float(s), places) + 0.0:.{places}f}" for s in one.scores]  # no -0.0
+    second = max(map(len, numbers))
+    room = max(width - column - second - 6, 8)
+    lines = []
+    for name, number, share in zip(names, numbers, _shares(one), strict=True):
+        bar = ("-" if share < 0 else mark) * round(abs(share) * room)
+        lines.append(f"  {name:<{column}}  {number:>{second}}  {bar}".rstrip())
+    return "\n".join(lines)
+
+
+def _shares(one: Explanation) -> list[float]:
+    """Scores as shares of the largest ordinary token's, -1 to 1. [CLS] often has so much that
+    nothing else could be seen beside it."""
+    ordinary = [abs(float(s)) for s, t in zip(one.scores, one.tokens) if not t.special]
+    largest = max(ordinary, default=0.0) or float(abs(one.scores).max(initial=0.0)) or 1.0
+    return [min(max(float(score) / largest, -1.0), 1.0) for score in one.scores]
+
+
+def _shown(token: Token) -> str:
+    """A token's text on one line, without what would move the cursor."""
+    text = "".join(char if char.isprintable() else "·" for char in token.text)
+    return text.strip() or "·"
