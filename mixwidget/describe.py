@@ -125,15 +125,15 @@ def _choice(target: Target) -> dict[str, Any]:
     }
 
 
-def catalogue(size: Size, predicted: Target) -> list[dict[str, Any]]:
+def catalogue(case: Case, predicted: Target) -> list[dict[str, Any]]:
     """Every method with what it says about itself and what it would cost for this text."""
     from .methods.registry import all_methods
 
-    return [_entry(method, size, predicted) for method in all_methods()]
+    size = case.size()
+    return [_entry(method, size, refusal(method, case, predicted)) for method in all_methods()]
 
 
-def _entry(method: Method, size: Size, predicted: Target) -> dict[str, Any]:
-    reason = refusal(method, predicted)
+def _entry(method: Method, size: Size, reason: str) -> dict[str, Any]:
     return {
         "id": method.id,
         "title": method.title,
@@ -163,15 +163,14 @@ def _entry(method: Method, size: Size, predicted: Target) -> dict[str, Any]:
     }
 
 
-def refusal(method: Method, predicted: Target) -> str:
+def refusal(method: Method, case: Case, predicted: Target) -> str:
     """Why a method cannot be used on this model, "" if it can: what is known without running."""
-    from .models import need_target
+    from .engine import check_defined
 
-    if method.class_specific:
-        try:
-            need_target(predicted, method.id)
-        except UnsupportedMethodError as error:
-            return str(error)
+    try:
+        check_defined(method, case.source, predicted)
+    except UnsupportedMethodError as error:
+        return str(error)
     return ""
 
 

@@ -190,19 +190,24 @@ def start(
 
     output = case.trace(check).output
     resolved = resolve_target(target, case.source, case.encoding, output, row)
-    if entry.class_specific:
-        need_target(resolved, entry.id)
-    if case.source.task == "seq2seq_lm" and (entry.yields != "maps" or "gradients" in entry.needs):
-        raise UnsupportedMethodError(
-            f"{entry.id} is not defined here for encoder-decoder models: it would have to follow "
-            "two texts at once. Methods that map each layer are; see methods()."
-        )
+    check_defined(entry, case.source, resolved)
     run = Run(case, entry, row, resolved, options)
     if cancelled is not None:
         run.cancelled = cancelled
     if report is not None:
         run.report = report
     return run
+
+
+def check_defined(method: Method, source: Source, target: Target) -> None:
+    """Refuse a method that is not defined for a model, before anything is computed."""
+    if method.class_specific:
+        need_target(target, method.id)
+    if source.task == "seq2seq_lm" and (method.yields != "maps" or "gradients" in method.needs):
+        raise UnsupportedMethodError(
+            f"{method.id} is not defined here for encoder-decoder models: it would have to follow "
+            "two texts at once. Methods that map each layer are; see methods()."
+        )
 
 
 def parts(run: Run) -> Iterator[Part]:

@@ -209,7 +209,9 @@ def text_array(case: Case, want: Want, check: Callable[[], None]) -> Array | Non
     """Arrays of run "": attention by head, and what each head looks at."""
     if not case.recorded:
         return None
-    trace = case.trace()
+    trace, n = case.trace(), len(case.encoding.tokens)
+    if any(trace.weights(layer).shape[-2:] != (n, n) for layer in range(len(trace))):
+        return None  # an encoder-decoder: a layer's heads see only some of the tokens
     if want.what == "heads":
         if want.layer is None or not 0 <= want.layer < len(trace):
             return None

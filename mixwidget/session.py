@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import logging
 import time
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from . import describe, protocol
 from .cache import ByteCache
@@ -23,8 +22,9 @@ from .errors import CancelledError, MixwidgetError
 from .export import export
 from .inbox import Inbox, Wish
 from .plan import Job, Plan, make_plan
-from .protocol import Message, Request, Want
+from .protocol import Request, Want
 from .results import Result, text_array
+from .telling import Listener, Teller, logger
 
 if TYPE_CHECKING:
     from .engine import Case
@@ -33,22 +33,8 @@ if TYPE_CHECKING:
 
 # torch and transformers are imported by the worker, not by the cell that makes a session.
 
-logger = logging.getLogger("mixwidget")
-logger.addHandler(logging.NullHandler())  # threads do not write into the notebook
-
 CACHE_BYTES = 256 * 2**20
-_SHOW_EVERY = 0.1  # seconds between two reports of progress
 _sessions: weakref.WeakSet[Session] = weakref.WeakSet()
-
-
-class Listener(Protocol):
-    """Who is told. Called on the worker thread, with no lock held."""
-
-    def publish(self, values: dict[str, Any]) -> None:
-        """Small state: any of status, runs, tokens, model_info, catalogue, focus."""
-
-    def post(self, message: Message) -> None:
-        """A message with its bytes."""
 
 
 class Session:
@@ -71,15 +57,15 @@ class Session:
         cache_bytes: int = CACHE_BYTES,
         idle_seconds: float = 3.0,
     ) -> None:
-        self._opener, self._listener, self._truncate = opener, listener, truncate
+        self._opener, self._truncate = opener, truncate
         self._inbox = Inbox(self, idle_seconds)
+        self._tell = Teller(listener, self._inbox)
         self._cache = ByteCache(cache_bytes)
         self._source: Source | None = None
         self._version = 0
         self._plan: Plan | None = None
         self._failure: BaseException | None = None
         self._jobs: dict[str, Job] = {}  # by run id: those that are asked for
-        self._shown_at = 0.0
         self._given_up = False
         self._catalogued: frozenset[str] = frozenset()
         weakref.finalize(self, self._inbox.close)
@@ -202,18 +188,18 @@ class Session:
 
         try:
             if self._source is None:
-                self._say("Loading the model")
+                self._tell.say("Loading the model")
                 self._source = self._opener()
             case = self._case(wish)
             if not case.recorded:
-                self._say("Running the model", tokens=describe.tokens(case), runs={})
+                self._tell.say("Running the model", tokens=describe.tokens(case), runs={})
             case.trace(check)
             self._cache.put(("case", wish.text, wish.text_pair), case, case.trace().nbytes())
             self._commit(version, wish, case)
         except CancelledError:
             if self._given_up and self._inbox.version == version:
                 self._version, self._plan = version, None
-                self._say("Cancelled.", state="ready", runs={})
+                self._tell.say("Cancelled.", state="ready", runs={})
                 return True
             return False
         except Exception as error:
@@ -246,7 +232,7 @@ class Session:
             values["tokens"] = describe.tokens(case)
             self._catalogued = frozenset()
         if not self._catalogued.issuperset(plan.jobs):  # a method may be registered at any time
-            values["catalogue"] = describe.catalogue(case.size(), plan.predicted())
+            values["catalogue"] = describe.catalogue(case, plan.predicted())
             self._catalogued = frozenset(entry["id"] for entry in values["catalogue"])
         self._show(**values)
         for job in plan.jobs.values():
@@ -254,7 +240,7 @@ class Session:
             if result is None or job.state != "ready" or not result.follows_focus:
                 continue
             if result.pushed_focus != plan.focus:
-                self._push(result, result.focus_pushes(plan.focus))
+                self._tell.push(result, result.focus_pushes(plan.focus))
 
     def _finished(self, run: str) -> Result | None:
         result: Result | None = self._cache.get(run)
@@ -288,14 +274,14 @@ class Session:
                     collected.append(part)
                     new = result.add(part)
                     job.done_layers = result.done_layers
-                    self._push(result, result.pushes(new, self._focus()))
+                    self._tell.push(result, result.pushes(new, self._focus()))
                     run.check()
             for layer in range(len(case.trace())):  # quietly: no warning from a thread
                 run.check()
                 case.adds_up(layer, warn=False)
             job.seconds = time.perf_counter() - job.begun
             new = result.finish(engine.assemble(run, collected, job.seconds))
-            self._push(result, result.pushes(new, self._focus()))
+            self._tell.push(result, result.pushes(new, self._focus()))
         except CancelledError:
             if job.state == "computing":  # overtaken, not stopped: begun again when wanted
                 job.state, job.progress, job.done_layers = "waiting", 0.0, []
@@ -337,7 +323,7 @@ class Session:
 
     def _progress(self, job: Job, share: float) -> None:
         job.progress = share
-        if time.perf_counter() - self._shown_at >= _SHOW_EVERY:
+        if self._tell.due():
             self._show()
 
     # Telling.
@@ -349,31 +335,7 @@ class Session:
         elif self._failure is not None:
             message, hint = describe.in_words(self._failure)
             values["status"] = {"state": "error", "message": message, "hint": hint}
-        self._shown_at = time.perf_counter()
-        self._publish(values)
-
-    def _say(self, message: str, state: str = "computing", **values: Any) -> None:
-        values["status"] = {"state": state, "message": message, "hint": ""}
-        self._publish(values)
-
-    def _publish(self, values: dict[str, Any]) -> None:
-        if self._inbox.closed:
-            return
-        try:
-            self._listener.publish(values)
-        except Exception:  # an observer's mistake is not ours
-            logger.exception("A listener failed.")
-
-    def _post(self, message: Message) -> None:
-        if not self._inbox.closed:
-            self._listener.post(message)
-
-    def _push(self, result: Result, wants: list[Want]) -> None:
-        for want in wants:
-            values = result.array(want)
-            if values is not None:
-                self._post(protocol.array(want, values, seq=result.seq))
-                result.seq += 1
+        self._tell.publish(values)
 
     def _fail(self, error: BaseException) -> None:
         """The wish cannot be carried out at all."""
@@ -392,22 +354,22 @@ class Session:
             except Exception as error:
                 if not isinstance(error, MixwidgetError):
                     logger.exception("A request failed.")
-                self._post(protocol.failed(request.id, *describe.in_words(error)))
+                self._tell.post(protocol.failed(request.id, *describe.in_words(error)))
 
     def _answer(self, request: Request) -> None:
         if request.kind == "need":
             missing = tuple(want for want in request.wants if not self._send(want, request.id))
-            self._post(protocol.done(request.id, missing))
+            self._tell.post(protocol.done(request.id, missing))
             return
         if request.kind == "export":
             name, mime, data = export(self.explanations(), request.format)
-            self._post(protocol.file(request.id, name, mime, data))
+            self._tell.post(protocol.file(request.id, name, mime, data))
         elif request.kind == "cancel":
             self._stop(request.run)
         elif request.kind == "rerun":
             self._forget(request.method)
         if request.id:
-            self._post(protocol.done(request.id))
+            self._tell.post(protocol.done(request.id))
 
     def _send(self, want: Want, id: str) -> bool:
         if want.run:
@@ -418,7 +380,7 @@ class Session:
             values = None if plan is None else text_array(plan.case, want, self._check_closed)
         if values is None:
             return False
-        self._post(protocol.array(want, values, id=id))
+        self._tell.post(protocol.array(want, values, id=id))
         return True
 
     def _check_closed(self) -> None:

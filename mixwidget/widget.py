@@ -223,6 +223,8 @@ class MixView(Controls, anywidget.AnyWidget):
 
     def _show(self, values: dict[str, Any]) -> None:
         """Take over what the session found out, in one message."""
+        if self._gone():
+            return
         with self._lock, self._one_message():
             self._batch.publishing = True
             try:
@@ -272,12 +274,16 @@ class MixView(Controls, anywidget.AnyWidget):
         else:
             super().send_state(key)
 
+    def _gone(self) -> bool:
+        """Whether there is nobody to send to. A host that runs a cell again may close the comm
+        without a word to the widget."""
+        if self.comm is not None and getattr(self.comm, "_closed", False):
+            self.close()
+        return self.comm is None
+
     def _post(self, message: Message) -> None:
         content, data = message
-        if self.comm is None:
-            return
-        if getattr(self.comm, "_closed", False):  # the page or the cell has gone
-            self.close()
+        if self._gone():
             return
         self._pace.wait()
         self.send(content, None if data is None else [data])

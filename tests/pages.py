@@ -25,7 +25,7 @@ class Page:
         self.comm_id = uuid.uuid4().hex
         self.sent: list[tuple[dict[str, Any], list[bytes]]] = []
         self.state: dict[str, Any] = {}
-        self.closed = False
+        self.closed = self._closed = False
         self.threads: set[int] = set()
         self._handler: Any = None
 

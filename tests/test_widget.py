@@ -127,13 +127,7 @@ def test_bad_names_raise_at_once() -> None:
     with pytest.raises(TraitError, match="view"):
         make(view="somewhere")
     with pytest.raises(UnsupportedModelError):
-        make(
-            model=transformers.T5ForConditionalGeneration(
-                transformers.T5Config(
-                    d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2, vocab_size=10
-                )
-            )
-        )
+        make(model=tiny.model("bert", "TokenClassification"))
 
 
 def test_names_folders_and_pipelines(page: Page, tmp_path: Path) -> None:
@@ -358,3 +352,14 @@ def test_128_tokens_and_12_layers_are_under_two_megabytes(page: Page) -> None:
     )
     assert total < 2_000_000
     view.close()
+
+
+def test_a_comm_that_was_closed_elsewhere_ends_the_work(view: MixView, page: Page) -> None:
+    """marimo does so when a cell runs again."""
+    with gate() as slow:
+        view.method = "gate"
+        assert slow.began.wait(10)
+        page._closed = True
+        session = view._session
+        assert session is not None
+        until(lambda: not session.working, 5)

@@ -1,0 +1,68 @@
+"""How a session's worker tells its listener."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any, Protocol
+
+from . import protocol
+from .inbox import Inbox
+from .protocol import Message, Want
+from .results import Result
+
+logger = logging.getLogger("mixwidget")
+logger.addHandler(logging.NullHandler())  # threads do not write into the notebook
+
+_EVERY = 0.1  # seconds between two reports of progress
+
+
+class Listener(Protocol):
+    """Who is told. Called on the worker thread, with no lock held."""
+
+    def publish(self, values: dict[str, Any]) -> None:
+        """Small state: any of status, runs, tokens, model_info, catalogue, focus."""
+
+    def post(self, message: Message) -> None:
+        """A message with its bytes."""
+
+
+class Teller:
+    """Talks to a listener until the inbox is closed; a listener's mistake ends nothing."""
+
+    def __init__(self, listener: Listener, inbox: Inbox) -> None:
+        self._listener, self._inbox = listener, inbox
+        self._at = 0.0
+
+    def due(self) -> bool:
+        """Whether it is time for another report of progress."""
+        return time.perf_counter() - self._at >= _EVERY
+
+    def publish(self, values: dict[str, Any]) -> None:
+        self._at = time.perf_counter()
+        if self._inbox.closed:
+            return
+        try:
+            self._listener.publish(values)
+        except Exception:
+            logger.exception("A listener failed.")
+
+    def say(self, message: str, state: str = "computing", **values: Any) -> None:
+        """How things stand while there is no plan."""
+        self.publish({**values, "status": {"state": state, "message": message, "hint": ""}})
+
+    def post(self, message: Message) -> None:
+        if self._inbox.closed:
+            return
+        try:
+            self._listener.post(message)
+        except Exception:
+            logger.exception("A message could not be sent.")
+
+    def push(self, result: Result, wants: list[Want]) -> None:
+        """Send arrays of a run that nobody has asked for, numbered."""
+        for want in wants:
+            values = result.array(want)
+            if values is not None:
+                self.post(protocol.array(want, values, seq=result.seq))
+                result.seq += 1
