@@ -1,0 +1,304 @@
+"""Maps: one, one row of every layer, or many small ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from ..errors import InputError, UnsupportedMethodError
+from . import words
+from .canvas import (
+    LEGEND_HEIGHT,
+    LINE_HEIGHT,
+    MARGIN,
+    SIZE,
+    Heading,
+    Picture,
+    Sheet,
+    clipped,
+    font,
+    number,
+    widest,
+)
+from .colours import ACCENT, LINE, MUTED, TEXT, Scale, scale_for
+from .units import Array, Layout, lay_out
+
+if TYPE_CHECKING:
+    from ..explanation import Explanation
+
+_LONGEST_NAME = 1.1  # inches
+_SMALLEST = 0.085  # a cell whose token can still be named
+HOWS = ("rollout", "layer", "sum")
+
+
+def heat(
+    sheet: Sheet, values: Array, scale: Scale, left: float, top: float, cell: tuple[float, float]
+) -> Axes:
+    """A matrix as coloured cells, without labels."""
+    rows, columns = values.shape
+    axes = sheet.axes(left, top, columns * cell[0], rows * cell[1])
+    axes.imshow(
+        values,
+        cmap=scale.colours,
+        norm=scale.norm,
+        aspect="auto",
+        interpolation="nearest",
+        extent=(-0.5, columns - 0.5, rows - 0.5, -0.5),
+    )
+    axes.set(xticks=[], yticks=[])
+    for side in axes.spines.values():
+        side.set(color=LINE, linewidth=0.6)
+    return axes
+
+
+def size_for(cell: float) -> float:
+    """Size of names beside cells, in points."""
+    return float(np.clip(cell * 72 * 0.82, 5.0, SIZE))
+
+
+def name_height(layout: Layout, cell: float) -> float:
+    """Inches that names above columns take."""
+    size = size_for(cell)
+    wide = min(widest(layout.texts, size), _LONGEST_NAME)
+    return (wide if wide > 0.92 * cell else size / 72) + 0.07
+
+
+def name_units(axes: Axes, layout: Layout, cell: float, axis: str) -> None:
+    """Units named along an axis, all while they can be read, then every few; focus in colour."""
+    size = size_for(cell)
+    step = int(np.ceil(size / 72 / cell - 0.25)) if cell < _SMALLEST else 1
+    places = list(range(0, len(layout.units), max(1, step)))
+    texts = [clipped(layout.units[place].text, _LONGEST_NAME, size) for place in places]
+    if axis == "x":
+        upright = min(widest(layout.texts, size), _LONGEST_NAME) > 0.92 * cell
+        axes.xaxis.set_ticks_position("top")
+        axes.set_xticks(places, texts, rotation=90 if upright else 0, **font(size))
+        labels = axes.get_xticklabels()
+    else:
+        axes.set_yticks(places, texts, **font(size))
+        labels = axes.get_yticklabels()
+    axes.tick_params(length=0, pad=2.5)
+    for place, label in zip(places, labels, strict=True):
+        if place == layout.focus:
+            label.set(color=ACCENT, fontweight="bold")
+        elif layout.units[place].special:
+            label.set_color(MUTED)
+
+
+def mark(axes: Axes, layout: Layout, rows: bool = True, focus: bool = True) -> None:
+    """Where the second text begins, and a frame around the focus row."""
+    for place in layout.breaks:
+        axes.axvline(place - 0.5, color=TEXT, linewidth=0.7, dashes=(3, 3))
+        if rows:
+            axes.axhline(place - 0.5, color=TEXT, linewidth=0.7, dashes=(3, 3))
+    if focus and rows and layout.focus is not None:
+        corner, width = (-0.5, layout.focus - 0.5), len(layout.units)
+        frame = Rectangle(corner, width, 1, fill=False, edgecolor=ACCENT, linewidth=1.2)
+        frame.set(zorder=5, clip_on=False)
+        axes.add_patch(frame)
+
+
+def check_how(how: str) -> None:
+    if how not in HOWS:
+        raise InputError(f"how is {how!r}; it can be {', '.join(HOWS)}.")
+
+
+def layer_number(explanation: Explanation, layer: int) -> int:
+    count = len(explanation.maps if explanation.maps is not None else ())
+    if not -count <= layer < count:
+        raise InputError(f"layer is {layer}, but there are layers 0 to {count - 1}.")
+    return layer % count
+
+
+def cell_for(count: int) -> float:
+    """Side of a cell that suits a number of tokens."""
+    return float(np.clip(6.4 / max(count, 1), 0.105, 0.32))
+
+
+def draw_map(
+    explanation: Explanation,
+    *,
+    layer: int = -1,
+    how: str = "rollout",
+    special: bool = True,
+    unit: str = "tokens",
+    colours: str = "blues",
+    darkest: float | None = None,
+    title: str | None = None,
+) -> Picture:
+    words.need_maps(explanation, "map")
+    check_how(how)
+    layout = lay_out(explanation, unit, special)
+    signed = words.signed(explanation)
+    which = layer_number(explanation, layer)
+    values = layout.square(explanation.aggregate(how, which), signed)
+    cell = cell_for(len(values))
+    side = cell * len(values)
+    left = MARGIN + 0.2 + min(widest(layout.texts, size_for(cell)), _LONGEST_NAME) + 0.06
+    width = max(left + side + MARGIN, 5.0)
+    meaning = words.map_meaning(explanation, how, which, "each token (row)")
+    heading = Heading(words.name(explanation), meaning, width - 2 * MARGIN, title)
+    top = MARGIN + heading.height + LINE_HEIGHT + name_height(layout, cell)
+    sheet = Sheet(width, top + side + 0.12 + LEGEND_HEIGHT, layout.texts)
+    sheet.heading(heading)
+    scale = scale_for(values, signed, colours, clip=True, darkest=darkest)
+    axes = heat(sheet, values, scale, left, top, (cell, cell))
+    name_units(axes, layout, cell, "x")
+    name_units(axes, layout, cell, "y")
+    mark(axes, layout)
+    sheet.say(left, MARGIN + heading.height, "from", SIZE - 1, color=MUTED)
+    sheet.say(MARGIN, top + side / 2, "into", SIZE - 1, color=MUTED, rotation=90, va="center")
+    share = how == "rollout" or bool(np.allclose(values.sum(-1), 1, atol=1e-3))
+    sheet.legend(scale, words.legend(explanation, share), left, top + side + 0.12)
+    return sheet.figure
+
+
+def _rows_of(explanation: Explanation, how: str | None, total: bool) -> tuple[Array, str, bool]:
+    """([rows, n], what they say, whether the last row is the method's total)"""
+    if explanation.maps is not None:
+        how = how or "rollout"
+        check_how(how)
+        count = len(explanation.maps)
+        focus = words.quoted(explanation.tokens[explanation.focus])
+        maps = [explanation.aggregate(how, layer) for layer in range(count)]
+        way = {
+            "rollout": "from the input",
+            "layer": "in that layer alone",
+            "sum": "in all layers up to it, added up",
+        }[how]
+        return (
+            np.stack(maps)[:, explanation.focus],
+            f"what went into {focus} at each layer, {way}",
+            False,
+        )
+    if explanation.layer_scores is None:
+        raise UnsupportedMethodError(
+            f"{explanation.method} gives one score for each token and nothing per layer; "
+            'use kind="text".'
+        )
+    if how not in (None, "layer", "sum"):
+        raise InputError(f'how is {how!r}; {explanation.method} can be shown by "layer" or "sum".')
+    rows = explanation.layer_scores.astype(float)
+    meaning = f"{words.score_meaning(explanation)}, layer by layer"
+    if how == "sum":
+        return rows.cumsum(0), f"{meaning}, added up", False
+    return (np.vstack([rows, explanation.scores]) if total else rows), meaning, total
+
+
+def _beside_focus(values: Array, layout: Layout) -> float | None:
+    """The largest value that is not the focus token's own: that one would blank the others."""
+    others = [i for i in range(len(layout.units)) if i != layout.focus]
+    return float(values[:, others].max(initial=0.0)) or None
+
+
+def draw_layers(
+    explanation: Explanation,
+    *,
+    how: str | None = None,
+    total: bool = True,
+    special: bool = True,
+    unit: str = "tokens",
+    colours: str = "blues",
+    darkest: float | None = None,
+    title: str | None = None,
+) -> Picture:
+    rows, meaning, totalled = _rows_of(explanation, how, total)
+    layout = lay_out(explanation, unit, special)
+    signed = words.signed(explanation)
+    values = layout.columns(rows, signed)
+    layers = len(values) - totalled
+    wide = float(np.clip(8.0 / len(layout.units), 0.14, 0.55))
+    high, gap = 0.24, 0.1
+    names = ["layer 0", *(str(layer) for layer in range(1, layers))]
+    left = MARGIN + widest([*names, "all layers"]) + 0.08
+    width = max(left + wide * len(layout.units) + MARGIN, 5.0)
+    heading = Heading(words.name(explanation), meaning, width - 2 * MARGIN, title)
+    top = MARGIN + heading.height + name_height(layout, wide)
+    bottom = top + high * len(values) + gap * totalled
+    sheet = Sheet(width, bottom + 0.12 + LEGEND_HEIGHT, layout.texts)
+    sheet.heading(heading)
+    if darkest is None and explanation.maps is not None and not signed:
+        darkest = _beside_focus(values, layout)
+    scale = scale_for(values, signed, colours, darkest=darkest)
+    first = top + (high + gap) * totalled
+    axes = heat(sheet, values[:layers][::-1], scale, left, first, (wide, high))
+    axes.set_yticks(range(layers), names[::-1], **font(SIZE, color=MUTED))
+    axes.tick_params(length=0, pad=2.5)
+    mark(axes, layout, rows=False)
+    if totalled:
+        axes = heat(sheet, values[layers:], scale, left, top, (wide, high))
+        axes.set_yticks([0], ["all layers"], **font(SIZE, color=MUTED))
+        mark(axes, layout, rows=False)
+    name_units(axes, layout, wide, "x")
+    share = explanation.maps is not None and bool(np.allclose(rows.sum(-1), 1, atol=1e-3))
+    sheet.legend(scale, words.legend(explanation, share), left, bottom + 0.12)
+    return sheet.figure
+
+
+def same_text(explanation: Explanation, others: Sequence[Explanation]) -> list[Explanation]:
+    """All of them, if they are of one text."""
+    for other in others:
+        if [str(token) for token in other.tokens] != [str(token) for token in explanation.tokens]:
+            raise InputError("others must be explanations of the same text as this one.")
+    return [explanation, *others]
+
+
+def draw_multiples(
+    explanation: Explanation,
+    *,
+    others: Sequence[Explanation] = (),
+    how: str = "layer",
+    special: bool = True,
+    unit: str = "tokens",
+    colours: str = "blues",
+    darkest: float | None = None,
+    title: str | None = None,
+) -> Picture:
+    check_how(how)
+    shown = same_text(explanation, others)
+    for one in shown:
+        words.need_maps(one, "map")
+    layout = lay_out(explanation, unit, special)
+    count = max(len(one.maps) for one in shown if one.maps is not None)
+    across = count if others else min(count, 4 if count <= 8 else 6)
+    down = len(shown) if others else -(-count // across)
+    cell = float(np.clip((1.9 if across <= 4 else 1.45) / len(layout.units), 0.02, 0.2))
+    side, named = cell * len(layout.units), cell >= _SMALLEST
+    left = MARGIN + (min(widest(layout.texts, size_for(cell)), _LONGEST_NAME) + 0.06) * named
+    beside = 1.5 if others else 0.0
+    gap, line = 0.12, LINE_HEIGHT + 0.03
+    width = max(left + beside + across * (side + gap) + MARGIN - gap, 4.6)
+    way = {"rollout": "from the input up to", "layer": "in", "sum": "summed up to"}[how]
+    meaning = f"what went into each token (row), {way} each layer; colours of each map by itself"
+    name = "" if others else words.name(explanation)
+    heading = Heading(name, meaning, width - 2 * MARGIN, title)
+    top = MARGIN + heading.height + (name_height(layout, cell) if named else 0.0)
+    height = top + down * (side + line + 0.06) + MARGIN
+    sheet = Sheet(width, height, layout.texts)
+    sheet.heading(heading)
+    for row, one in enumerate(shown):
+        assert one.maps is not None
+        for layer in range(len(one.maps)):
+            place = (row, layer) if others else divmod(layer, across)
+            x = left + beside + place[1] * (side + gap)
+            y = top + place[0] * (side + line + 0.06)
+            two = words.signed(one)
+            values = layout.square(one.aggregate(how, layer), two)
+            scale = scale_for(values, two, colours, clip=True, darkest=darkest)
+            axes = heat(sheet, values, scale, x, y, (cell, cell))
+            mark(axes, layout, focus=False)
+            if named and place[0] == 0:
+                name_units(axes, layout, cell, "x")
+            if named and place[1] == 0 and not others:
+                name_units(axes, layout, cell, "y")
+            more = "≥ " if scale.clipped else ""
+            told = f"layer {layer}   darkest {more}{number(float(scale.norm.vmax or 1))}"
+            sheet.say(x, y + side + 0.03, told, SIZE - 2, color=MUTED)
+        if others:
+            label = clipped(words.name(one), beside - 0.1)
+            sheet.say(MARGIN, top + row * (side + line + 0.06) + side / 2, label, va="center")
+    return sheet.figure

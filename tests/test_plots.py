@@ -1,0 +1,245 @@
+"""Figures: every kind draws every method it can, says what it shows, and takes text as it is."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import tiny
+from matplotlib.figure import Figure
+
+from mixwidget import explain, metrics
+from mixwidget.errors import InputError, UnsupportedMethodError
+from mixwidget.plots import KINDS, canvas, colours, graph, units
+
+TEXT = "the film is not bad , it was never boring"
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return tiny.model("bert"), tiny.tokenizer()
+
+
+@pytest.fixture(scope="module")
+def explained(loaded):
+    model, tokenizer = loaded
+    ids = ["alti", "attention_rollout", "attention_flow", "globenc", "gae", "attcat", "gradient"]
+    return {id: explain(model, TEXT, method=id, tokenizer=tokenizer) for id in ids}
+
+
+def said(figure: Figure) -> str:
+    """All text of a figure."""
+    figure.draw_without_rendering()
+    return "\n".join(text.get_text() for text in figure.findobj(match=_is_text))
+
+
+def _is_text(artist: object) -> bool:
+    return hasattr(artist, "get_text") and hasattr(artist, "get_parse_math")
+
+
+@pytest.mark.parametrize("kind", [None, *KINDS])
+@pytest.mark.parametrize("id", ["alti", "attention_flow", "globenc", "gae", "attcat", "gradient"])
+def test_every_kind_of_every_kind_of_method(explained, kind, id, tmp_path):
+    e = explained[id]
+    options = {"others": [explained["attention_rollout"]]} if kind == "compare" else {}
+    impossible = {"attcat": {"map", "graph", "multiples"}}
+    impossible["gradient"] = {*impossible["attcat"], "layers"}
+    if kind in impossible.get(id, ()):
+        with pytest.raises(UnsupportedMethodError, match="kind="):
+            e.plot(kind, **options)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = e.plot(kind, **options)
+        figure.savefig(tmp_path / "figure.png")
+        if id == "alti":
+            figure.savefig(tmp_path / "figure.svg")
+    assert isinstance(figure, Figure)
+    assert (tmp_path / "figure.png").stat().st_size > 4000
+    assert figure._repr_png_().startswith(b"\x89PNG")  # shown in notebooks without pyplot
+
+
+def test_titles_are_words(explained):
+    alti = explained["alti"]
+    assert "what went into [CLS] at layer 2, from the input" in said(alti.plot())
+    assert "at layer 1, from the input" in said(alti.plot("map", layer=1))
+    alone = said(alti.plot("map", layer=0, how="layer"))
+    assert "in layer 0 alone, from the input" in alone
+    assert "what layer 0 put out" in said(alti.plot("text", layer=1, how="layer"))
+    label = explained["attcat"].target.label
+    assert f"speaks for or against “{label}”" in said(explained["attcat"].plot())
+    other = alti.with_focus(2)
+    assert "what went into “film”" in said(other.plot("layers"))
+    assert "Mine" in said(alti.plot(title="Mine"))
+    assert "what went into" not in said(alti.plot(title=""))
+
+
+def test_text_of_users_is_never_a_formula(loaded, tmp_path):
+    model, tokenizer = loaded
+    text = r"the $\frac{1}{0}$ film $x^2$ is <b>not</b> bad & never_boring \alpha $"
+    tokenizer = tiny.tokenizer()
+    tokenizer.add_tokens([r"$\frac{1}{0}$", "$x^2$", r"\alpha"])
+    model = tiny.model("bert", vocab_size=len(tokenizer))
+    e = explain(model, text, method="alti", tokenizer=tokenizer)
+    assert r"$\frac{1}{0}$" in e.tokens
+    for kind in KINDS:
+        figure = e.plot(kind, **({"others": [e]} if kind == "compare" else {}))
+        figure.savefig(tmp_path / "figure.png")
+        for text_artist in figure.findobj(match=_is_text):
+            if "$" in text_artist.get_text():
+                assert not text_artist.get_parse_math()
+
+
+def test_characters_without_a_font_become_boxes_and_are_explained():
+    private = "\U0010fffd"
+    assert canvas.drawable(f"a{private}") == "a□"
+    assert canvas.drawable("naïve ☺") == "naïve ☺"
+    assert "no installed font" in said(canvas.Sheet(3, 1, [private]).figure)
+    assert "no installed font" not in said(canvas.Sheet(3, 1, ["plain"]).figure)
+
+
+def test_long_texts_and_pairs_are_drawn(loaded, tmp_path):
+    model, tokenizer = loaded
+    words = ["the", "film", "is", "not", "bad", "and", "never", "boring", "but", "deep"]
+    long = explain(model, " ".join(words * 5), method="alti", tokenizer=tokenizer)
+    pair = explain(model, TEXT, method="alti", tokenizer=tokenizer, text_pair="a thin plot")
+    for e in (long, pair):
+        for kind in ("text", "map", "layers", "graph", "multiples"):
+            figure = e.plot(kind)
+            figure.savefig(tmp_path / "figure.png")
+            width, height = figure.get_size_inches()
+            assert 4 < width < 13, (kind, width)
+            assert 0.5 < height < 12, (kind, height)
+    assert units.lay_out(pair).breaks == [12]
+
+
+def test_figures_keep_their_text_inside(explained):
+    for kind in KINDS:
+        options = {"others": [explained["attention_rollout"]]} if kind == "compare" else {}
+        figure = explained["alti"].plot(kind, **options)
+        renderer = canvas.FigureCanvasAgg(figure).get_renderer()
+        box = figure.bbox
+        for artist in figure.findobj(match=_is_text):
+            if not artist.get_text() or not artist.get_visible():
+                continue
+            extent = artist.get_window_extent(renderer)
+            assert extent.x0 >= box.x0 - 1, (kind, artist.get_text())
+            assert extent.x1 <= box.x1 + 1, (kind, artist.get_text())
+            assert extent.y0 >= box.y0 - 1, (kind, artist.get_text())
+            assert extent.y1 <= box.y1 + 1, (kind, artist.get_text())
+
+
+def test_special_tokens_can_be_hidden_and_words_merged(loaded):
+    e = explain(loaded[0], "the films , badly", method="alti", tokenizer=loaded[1])
+    plain = units.lay_out(e)
+    assert plain.texts == ["[CLS]", "the", "film", "s", ",", "bad", "ly", "[SEP]"]
+    np.testing.assert_allclose(plain.square(e.rollout(), False), e.rollout(), atol=1e-6)
+    words = units.lay_out(e, "words", special=False)
+    assert words.texts == ["the", "films", ",", "badly"]
+    assert words.focus is None
+    scores = words.columns(e.scores, signed=False)
+    np.testing.assert_allclose(scores.sum(), e.scores.sum(), rtol=1e-5)
+    raw = np.array([e.scores[1], e.scores[2:4].sum(), e.scores[4], e.scores[5:7].sum()])
+    np.testing.assert_allclose(scores, raw / raw.sum() * e.scores.sum(), rtol=1e-5)
+    np.testing.assert_allclose(words.columns(e.scores, signed=True), raw, rtol=1e-5)
+    assert "[SEP]" not in said(e.plot("text", special=False, unit="words", title=""))
+
+
+@pytest.mark.parametrize("id", ["alti", "globenc", "gae"])
+def test_trace_ends_in_the_rollout(explained, id):
+    e = explained[id]
+    steps = graph.steps_of(e.maps, e.combine)
+    for layer in range(len(steps)):
+        traced = graph.trace_down(steps[: layer + 1], 3)
+        np.testing.assert_allclose(traced.nodes[0], e.rollout(layer)[3], atol=1e-6)
+        np.testing.assert_allclose(traced.nodes.sum(-1), 1)
+        np.testing.assert_allclose(traced.edges.sum((1, 2)), 1)
+        np.testing.assert_allclose(traced.edges.sum(2), traced.nodes[1:], atol=1e-12)
+        np.testing.assert_allclose(traced.edges.sum(1), traced.nodes[:-1], atol=1e-12)
+
+
+def test_edges_by_threshold_and_by_count():
+    weights = np.array([[[0.6, 0.3, 0.1], [0.2, 0.8, 0.0], [0.0, 0.05, 0.95]]])
+    kept = graph.chosen_edges(weights, 0.2, 0)
+    assert [edge[:3] for edge in kept] == [(0, 1, 0), (0, 0, 1), (0, 0, 0), (0, 1, 1), (0, 2, 2)]
+    assert {edge[:3] for edge in graph.chosen_edges(weights, 0.9, 1)} == {
+        *[(0, 0, 0), (0, 1, 1), (0, 2, 2)]
+    }
+    assert len(graph.chosen_edges(weights, 0.0, 3)) == 7  # nothing is drawn for zero
+
+
+def test_folding_keeps_everything(explained):
+    layout = units.lay_out(explained["alti"])
+    weights = np.zeros(len(layout.units))
+    weights[[0, 4]] = 1
+    folded = graph.folded(layout, weights, 2, {0})
+    assert folded.texts == ["[CLS]", "⋯3", "not", f"⋯{len(layout.units) - 5}"]
+    assert sorted(t for unit in folded.units for t in unit.tokens) == list(range(layout.tokens))
+    assert graph.folded(layout, weights, 99, {0}) is layout
+
+
+def test_compare_states_spearman_and_difference(explained):
+    first, second = explained["alti"], explained["attention_rollout"]
+    figure = first.plot("compare", others=[second, explained["attcat"]])
+    rho = metrics.agreement(first, second)["spearman"]
+    without = metrics.agreement(first, second, special=False)["spearman"]
+    words = said(figure)
+    assert f"Spearman {rho:.2f}".replace("-", "−") in words
+    assert f"{without:.2f} without special tokens".replace("-", "−") in words
+    assert "ALTI minus each of the others" in words
+    assert "minus" not in said(first.plot("compare", others=[second], difference=False))
+    assert "minus" in said(first.plot("compare", others=[second], of="map"))
+
+
+def test_scales_are_those_of_the_widget():
+    blues = colours.colour_map("blues")
+    assert [round(255 * c) for c in blues(0)[:3]] == [255, 255, 255]
+    assert [round(255 * c) for c in blues(255)[:3]] == [8, 47, 96]
+    signed = colours.scale_for(np.array([-2.0, 1.0]), signed=True)
+    assert (signed.norm.vmin, signed.norm.vmax) == (-2, 2)
+    assert signed.colour(-2)[0] > signed.colour(-2)[2]  # orange below, blue above
+    assert signed.colour(2)[2] > signed.colour(2)[0]
+    assert (signed.ink(2), signed.ink(0)) == ("white", colours.TEXT)
+    values = np.r_[np.full(999, 0.1), 5.0]
+    clipped = colours.scale_for(values, signed=False, clip=True)
+    assert clipped.clipped
+    assert clipped.norm.vmax == pytest.approx(0.1)
+    assert colours.scale_for(np.zeros(3), signed=False).norm.vmax == 1
+    assert colours.scale_for(values, signed=False, darkest=10).norm.vmax == 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("pie", {}, "kind is 'pie'; it can be text, map"),
+        ("text", {"trace": True}, "no option 'trace'"),
+        ("text", {"unit": "letters"}, "unit is"),
+        ("text", {"colours": "jet"}, "colours is"),
+        ("map", {"how": "product"}, "how is"),
+        ("map", {"layer": 9}, "layers 0 to 2"),
+        ("map", {"darkest": 0}, "darkest is"),
+        ("graph", {"trace": (9, 0)}, "layers 0 to 2"),
+        ("graph", {"trace": "CLS"}, "True or"),
+        ("graph", {"threshold": 2}, "threshold is"),
+        ("graph", {"top_k": -1}, "top_k is"),
+        ("compare", {}, "others="),
+    ],
+)
+def test_wrong_options_are_told(explained, kind, options, message):
+    with pytest.raises(InputError, match=message):
+        explained["alti"].plot(kind, **options)
+
+
+def test_other_texts_are_refused(loaded, explained):
+    other = explain(loaded[0], "a plot", method="alti", tokenizer=loaded[1])
+    for kind in ("compare", "multiples"):
+        with pytest.raises(InputError, match="same text"):
+            explained["alti"].plot(kind, others=[other])
+
+
+def test_a_method_that_is_no_longer_registered_is_drawn(explained):
+    from dataclasses import replace
+
+    for kind in ("text", "map", "graph"):
+        assert "mine" in said(replace(explained["alti"], method="mine").plot(kind))
