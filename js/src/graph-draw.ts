@@ -118,7 +118,9 @@ export function drawGraph(
   draw.clip();
   drawBreak(draw, g, columns, scroll, inks);
   // Edges come sorted, weak first; one path per step of strength keeps 5,000 of them quick.
+  // Many of them are drawn thinner and fainter, or they would run together.
   draw.strokeStyle = inks.edge;
+  const crowd = Math.min(1, Math.max(0.22, Math.sqrt(700 / Math.max(edges.count, 1))));
   let e = 0;
   for (let bin = 0; bin < BINS; bin++) {
     const upTo = ((bin + 1) / BINS) ** 2 * edges.strongest; // strength goes with the root
@@ -127,8 +129,8 @@ export function drawGraph(
       if (inSight(g, edges, e, scroll)) line(draw, g, edges, e, scroll);
     }
     const strength = (bin + 0.7) / BINS;
-    draw.globalAlpha = 0.16 + 0.74 * strength;
-    draw.lineWidth = 0.7 + 5.3 * strength * (picture.traced ? 1 : 0.6);
+    draw.globalAlpha = (0.16 + 0.74 * strength) * crowd;
+    draw.lineWidth = (0.7 + 5.3 * strength * (picture.traced ? 1 : 0.6)) * Math.max(crowd, 0.5);
     draw.stroke();
   }
   draw.globalAlpha = 1;

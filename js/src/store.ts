@@ -53,6 +53,7 @@ export function createStore(host: Host, signal: AbortSignal): Store {
   let bytes = 0;
   let counter = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let planned = 0;
   const prefix = Math.random().toString(36).slice(2, 8); // two pages may share one kernel
 
   const notify = () => {
@@ -106,7 +107,16 @@ export function createStore(host: Host, signal: AbortSignal): Store {
       inFlight.set(id, due.map(keyOf));
       host.send(need(id, due));
     }
-    if (wait < Number.POSITIVE_INFINITY) timer = setTimeout(ask, wait + 1);
+    if (wait < Number.POSITIVE_INFINITY) askIn(wait + 1);
+  }
+
+  /** Ask after a while, or sooner if that is planned already. */
+  function askIn(ms: number): void {
+    const at = Date.now() + ms;
+    if (timer !== undefined && planned <= at) return;
+    clearTimeout(timer);
+    planned = at;
+    timer = setTimeout(ask, ms);
   }
 
   function want(asked: Want, pushed: boolean): void {
@@ -117,11 +127,7 @@ export function createStore(host: Host, signal: AbortSignal): Store {
       since: Date.now() + (pushed ? GRACE_MS : 0),
       state: "wanted",
     });
-    if (!pushed && timer !== undefined) {
-      clearTimeout(timer);
-      timer = undefined;
-    }
-    timer ??= setTimeout(ask, pushed ? GRACE_MS + 1 : 0);
+    askIn(pushed ? GRACE_MS + 1 : 0);
   }
 
   function receiveArray(message: ArrayMessage, buffer: Bytes | undefined): void {
@@ -133,7 +139,7 @@ export function createStore(host: Host, signal: AbortSignal): Store {
     const expected = message.seq === 0 ? 0 : (nextSeq.get(message.run) ?? 0);
     if (message.seq > expected) {
       gaps.add(message.run);
-      if (pending.size > 0) timer ??= setTimeout(ask, 0);
+      if (pending.size > 0) askIn(0);
     }
     nextSeq.set(message.run, message.seq + 1);
   }

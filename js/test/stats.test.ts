@@ -1,0 +1,93 @@
+import { expect, test } from "vitest";
+import { contrast, levelOf, mapScale, paint, palette, parseHex, rowScale } from "../src/colour";
+import { cost, duration, number, percent } from "../src/format";
+import { normaliseRows, quantileOfSize, ranks, spearman, unitMass } from "../src/stats";
+
+test("ranks begin at 1 and ties share the better place", () => {
+  expect(ranks([0.1, 0.5, 0.5, 0.2])).toEqual([4, 1, 1, 3]);
+});
+
+test("Spearman: order only, ties by mean rank, undefined for constants", () => {
+  expect(spearman([1, 2, 3], [10, 20, 400])).toBeCloseTo(1);
+  expect(spearman([1, 2, 3], [3, 2, 1])).toBeCloseTo(-1);
+  // scipy.stats.spearmanr([1, 2, 2, 4], [1, 3, 2, 4]) gives 0.9486832980505138
+  expect(spearman([1, 2, 2, 4], [1, 3, 2, 4])).toBeCloseTo(0.9486832980505138, 12);
+  expect(spearman([1, 1, 1], [1, 2, 3])).toBeNull();
+});
+
+test("sizes sum to 1, rows sum to 1, rows of zeros stay", () => {
+  expect([...unitMass([1, -3])]).toEqual([0.25, -0.75]);
+  expect([...normaliseRows(Float32Array.from([1, 3, 0, 0]), 2, 2)]).toEqual([0.25, 0.75, 0, 0]);
+});
+
+test("quantiles of sizes", () => {
+  expect(quantileOfSize([-4, 1, 2, 3], 0.99)).toBe(4);
+  expect(quantileOfSize([], 0.5)).toBe(0);
+});
+
+test("ink is readable on every colour of every scale", () => {
+  const rgb = (css: string) => (css.match(/\d+/g) ?? []).map(Number) as [number, number, number];
+  for (const theme of ["light", "dark"] as const) {
+    for (const name of ["blues", "viridis", "cividis", "greys"] as const) {
+      for (const signed of [false, true]) {
+        const scale = palette(name, theme).scale(signed, 1);
+        for (let i = 0; i <= 40; i++) {
+          const value = scale.min + ((scale.max - scale.min) * i) / 40;
+          expect(contrast(rgb(scale.css(value)), rgb(scale.ink(value)))).toBeGreaterThan(4.2);
+        }
+      }
+    }
+  }
+});
+
+test("unsigned scales are ordered: stronger is darker on light, lighter on dark", () => {
+  const light = (css: string) =>
+    (css.match(/\d+/g) ?? [])
+      .map(Number)
+      .reduce((a, b, i) => a + b * ([0.21, 0.72, 0.07][i] ?? 0), 0);
+  for (const name of ["blues", "viridis", "cividis", "greys"] as const) {
+    for (const [theme, sign] of [
+      ["light", -1],
+      ["dark", 1],
+    ] as const) {
+      const scale = palette(name, theme).scale(false, 1);
+      for (let i = 1; i <= 20; i++) {
+        const step = light(scale.css(i / 20)) - light(scale.css((i - 1) / 20));
+        expect(Math.sign(step)).toBe(sign);
+      }
+    }
+  }
+});
+
+test("values become pixels; what is not computed is see-through", () => {
+  const scale = palette("greys", "light").scale(false, 1);
+  const into = new Uint32Array(4);
+  paint([0, 1, Number.NaN, 99], scale, into);
+  expect(into[0]).toBe(0xffffffff);
+  expect(into[2]).toBe(0);
+  expect(into[3]).toBe(into[1]);
+  expect(levelOf(0, -1, 1)).toBe(128);
+  expect(parseHex("#0a0b0c")).toEqual([10, 11, 12]);
+});
+
+test("a map's scale says when it clips", () => {
+  const values = new Float32Array(1000).fill(0.1);
+  values[0] = 5;
+  const scale = mapScale(palette("blues", "light"), values, false);
+  expect(scale.clipped).toBe(true);
+  expect(scale.max).toBeCloseTo(0.1);
+  expect(rowScale(palette("blues", "light"), [0, 0], false).max).toBe(1);
+});
+
+test("numbers in words", () => {
+  expect(number(0)).toBe("0");
+  expect(number(-0.12345)).toBe("−0.123");
+  expect(number(1e-7)).toBe("1.0e−7");
+  expect(number(Number.NaN)).toBe("not a number");
+  expect(percent(0.1234)).toBe("12 %");
+  expect(percent(0.0004)).toBe("< 0.1 %");
+  expect(duration(0.2)).toBe("less than a second");
+  expect(duration(12.4)).toBe("12 s");
+  expect(cost(40)).toBe("about 40 passes of the model");
+  expect(cost(null)).toBe("not known");
+});
