@@ -123,7 +123,8 @@ def _graph(maps: Array, row: int) -> csr_array:
     kept = (layer < layers - 1) | (target == row)
     layer, target, source = layer[kept], target[kept], source[kept]
     above = np.where(layer == layers - 1, layers * tokens, (layer + 1) * tokens + target)
+    below = layer * tokens + source
     size = layers * tokens + 1
-    return csr_array(
-        (pipes[layer, target, source], (above, layer * tokens + source)), shape=(size, size)
-    )
+    # int32: older scipy refuses to find flows between nodes that are numbered in int64
+    nodes = (above.astype(np.int32), below.astype(np.int32))
+    return csr_array((pipes[layer, target, source], nodes), shape=(size, size))

