@@ -49,6 +49,19 @@ def rollout(maps: Array, combine: Combine = "product") -> Array:
     return combined
 
 
+def rollout_row(maps: Array, row: int, combine: Combine = "product") -> Array:
+    """One row of the last layer's rollout, [n], without the others: L n^2 operations."""
+    made = np.zeros(maps.shape[-1])
+    made[row] = 1.0
+    for step in maps[::-1].astype(np.float64):
+        if combine == "normalised":
+            step = normalise_rows(step)
+        made = made @ step + (made if combine == "with_identity" else 0.0)
+        peak = np.abs(made).max(initial=0.0)
+        made = made / peak if combine == "product" and peak > 1e6 else made
+    return made
+
+
 def summed(maps: Array) -> Array:
     """Sum over the layers up to and including each."""
     return np.cumsum(maps, axis=0, dtype=np.float64)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .aggregate import AGGREGATES, Combine, normalise_rows, rollout
+from .aggregate import AGGREGATES, Combine, normalise_rows, rollout, rollout_row
 from .errors import InputError, UnsupportedMethodError
 from .flow import Flows
 from .tokens import Target, Token
@@ -74,19 +74,17 @@ class Explanation:
             return self.own_scores
         if self.maps is not None and self.combine == "flow":
             return np.asarray(self._flows.row(len(self.maps) - 1, self.focus), dtype=np.float32)
+        if self.maps is not None and self.scores_from == "last":
+            return np.asarray(self.maps[-1][self.focus], dtype=np.float32)
         if self.maps is not None:
-            row = self.maps[-1] if self.scores_from == "last" else self._unscaled_rollout()[-1]
-            return np.asarray(row[self.focus], dtype=np.float32)
+            row = rollout_row(self.maps, self.focus, self.combine)
+            # Rows sum to 1, except where a method defines its scores as the rows themselves.
+            row = row if self.combine == "with_identity" else normalise_rows(row)
+            return np.asarray(row, dtype=np.float32)
         assert self.layer_scores is not None  # the registry admits no method without any result
         combined = self.layer_scores.astype(np.float64)
         total = combined.mean(0) if self.scores_from == "mean" else combined.sum(0)
         return np.asarray(total, dtype=np.float32)
-
-    def _unscaled_rollout(self) -> NDArray[np.floating]:
-        """Rows sum to 1, except where a method defines its scores as the rows themselves."""
-        if self.combine == "with_identity":
-            return self._combined
-        return normalise_rows(self._combined)
 
     @cached_property
     def _combined(self) -> NDArray[np.floating]:

@@ -35,6 +35,9 @@ STAGES: tuple[StageName, ...] = ("z", "res", "res_ln", "enc")
 # Source tokens whose [heads, d] vectors are held at once: 64 MB of float32.
 _CHUNK_ELEMENTS = 16 * 2**20
 
+# Attention weights worked on at once: they stay in a core's cache.
+_CACHE_ELEMENTS = 2**18
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -109,6 +112,11 @@ class Block:
         weight, bias = linear_weights(at(self.record.module, self.spec.out))
         by_head = weight.T.reshape(self.heads, -1, weight.shape[0])
         return by_head, weight.new_zeros(weight.shape[0]) if bias is None else bias
+
+    @property
+    def out_project(self) -> Tensor:
+        """The output projection by head, [H, d_head, d]."""
+        return self._out[0]
 
     def branch(self, attention_out: Tensor) -> Tensor:
         """What is added to the residual stream, given what attention put out."""
@@ -185,14 +193,16 @@ class Block:
         output, so that a wrong projection, norm or wiring shows even where the residual is
         large. Below 1e-4 in float32 the decomposition is the model.
         """
-        record, stage = self.record, self.stage("res_ln")
+        record = self.record
         assert record.ffn_in is not None
         assert record.ffn_out is not None
         project, bias = self._out
         heads = torch.matmul(self.weights, self.values).transpose(0, 1).flatten(1)
-        made = heads @ project.flatten(0, 1) + bias
-        errors = [_distance(made[record.rows], self.attention_out[record.rows])]
-        whole = self.sum_vectors(stage) + stage.constant  # y or p, from the parts alone
+        attention_out = torch.addmm(bias, heads, project.flatten(0, 1))
+        errors = [_distance(attention_out, self.attention_out)]
+        whole = self.input + self.branch(attention_out)  # y or p, from the parts alone
+        if self.spec.wiring == "post" and self.norm1 is not None:
+            whole = self.norm1(whole)
         ffn_out = record.ffn_out.detach()
         if self.spec.wiring == "post":
             reads, output = whole, whole + ffn_out
@@ -233,11 +243,19 @@ def vector_norms(block: Block, stage: Stage, own: Tensor | None = None) -> Tenso
     ||sum_h a_h g_h||^2 = a^T G a: n^2 H^2 operations instead of n^2 H d. The diagonal, where
     the residual is, comes from u_ii itself (`own`, if the caller has it already).
     """
-    squares = torch.empty_like(block.weights[0])
+    heads, tokens = block.heads, block.tokens
+    gram = block.weights.new_empty(heads, heads, tokens)
     for part, vectors in block.source_vectors(stage):
-        gram = vectors @ vectors.transpose(-1, -2)  # [chunk, H, H]
-        attention = block.weights[:, :, part].permute(2, 1, 0)  # [chunk, n, H]
-        squares[:, part] = ((attention @ gram) * attention).sum(-1).T
+        gram[:, :, part] = torch.bmm(vectors, vectors.transpose(-1, -2)).permute(1, 2, 0)
+    squares = torch.zeros_like(block.weights[0])
+    step = max(1, _CACHE_ELEMENTS // (heads * tokens))
+    for start in range(0, tokens, step):  # a^T G a head by head, while its rows are in the cache
+        attention, made = block.weights[:, start : start + step], squares[start : start + step]
+        for h in range(heads):
+            inner = attention[h] * gram[h, h]
+            for k in range(h):
+                inner.addcmul_(attention[k], gram[h, k], value=2)
+            made.addcmul_(inner, attention[h])
     norms = squares.clamp_(min=0).sqrt_() * stage.scale.abs()
     own = block.own_vectors(stage) if own is None else own
     norms.diagonal().copy_(own.norm(dim=-1))

@@ -158,9 +158,10 @@ class Norm:
 
     def linear(self, vectors: Tensor) -> Tensor:
         """The linear part: centre (LayerNorm only), times gamma."""
-        if self.centred:
-            vectors = vectors - vectors.mean(-1, keepdim=True)
-        return vectors if self.gamma is None else vectors * self.gamma
+        if not self.centred:
+            return vectors if self.gamma is None else vectors * self.gamma
+        vectors = vectors - vectors.mean(-1, keepdim=True)
+        return vectors if self.gamma is None else vectors.mul_(self.gamma)
 
     def scale(self, vectors: Tensor) -> Tensor:
         """What the linear part is divided by, [..., 1]."""

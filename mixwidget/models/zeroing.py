@@ -24,6 +24,9 @@ Distance = Literal["cosine", "euclidean", "spearman"]
 # Pairs worked on at once: enough for full speed at 32 tokens too, few enough for the cache.
 _ROWS = 512
 
+# Source tokens whose heads' vectors are made at once.
+_SOURCES = 64
+
 
 class Shift(NamedTuple):
     """norm(base + change) - norm(base), and the two factors it is made of per row:
@@ -32,6 +35,15 @@ class Shift(NamedTuple):
     vectors: Tensor  # [..., d]
     inverse: Tensor  # [..., 1] one over the new scale
     slack: Tensor  # [..., 1] the new inverse scale minus the old
+
+
+class Sources(NamedTuple):
+    """What heads bring from some source tokens: to the attention output, and to the first
+    projections of the feed-forward."""
+
+    which: slice
+    vectors: Tensor  # [J, H, d]
+    made: list[Tensor]  # of [J, H, inner]
 
 
 class _Norm:
@@ -62,7 +74,7 @@ class Zeroing:
     def __init__(self, block: Block) -> None:
         self.block, self.wiring = block, block.spec.wiring
         self.attention = block.weights.permute(2, 1, 0).contiguous()  # [source, target, H]
-        self.project = block.stage("z").project if block.after1 is None else block._out[0]
+        self.project = block.out_project
         self.after1 = None if block.after1 is None else _Norm(block.after1, block.attention_out)
         if self.wiring == "parallel":
             return
@@ -87,29 +99,37 @@ class Zeroing:
         ]
         self.through = through
         self.bases = [nn.functional.linear(block.attended, w) for w in through]
-        self.branches = [
-            None if self.after1 is None else nn.functional.linear(self.after1.linear, w)
-            for w in through
-        ]
-        project = self._branch_project()
+        self.branches: list[Tensor] = []
+        project = self.project
+        if self.after1 is not None:
+            self.branches = [nn.functional.linear(self.after1.linear, w) for w in through]
+            project = self.after1.norm.linear(project)
         heads, _, width = project.shape
         self.folds: list[Tensor] | None = None
         if block.tokens * (heads - 1) > width:
             self.folds = [project @ w.T for w in through]  # [H, d_head, inner]
 
-    def _branch_project(self) -> Tensor:
-        """Heads' values to the residual stream, up to the scale of the norm between."""
-        return self.project if self.after1 is None else self.after1.norm.linear(self.project)
+    def sources(self, which: slice) -> Sources:
+        """What heads bring from some source tokens."""
+        values = self.block.values[:, which]
+        vectors = torch.matmul(values, self.project).transpose(0, 1)
+        if self.wiring == "parallel":
+            return Sources(which, vectors, [])
+        if self.folds is not None:
+            made = [torch.matmul(values, fold).transpose(0, 1) for fold in self.folds]
+        else:
+            branch = vectors if self.after1 is None else self.after1.norm.linear(vectors)
+            made = [nn.functional.linear(branch, weight) for weight in self.through]
+        return Sources(which, vectors, made)
 
-    def sources(self, which: slice, project: Tensor) -> Tensor:
-        """What heads bring from some source tokens through a projection, [J, H, out]."""
-        return torch.matmul(self.block.values[:, which], project).transpose(0, 1)
+    def change(self, sources: Sources, which: slice, rows: slice) -> Tensor:
+        """Change of the layer's output in `rows` for each zeroed source, [J, R, d].
 
-    def change(self, which: slice, rows: slice) -> Tensor:
-        """Change of the layer's output in `rows` for each zeroed source, [J, R, d]."""
-        attention = self.attention[which, rows]
-        vectors = self.sources(which, self.project)
-        stream = torch.bmm(attention, vectors).neg_()
+        `which` counts within `sources`.
+        """
+        start = sources.which.start
+        attention = self.attention[start + which.start : start + which.stop, rows]
+        stream = torch.bmm(attention, sources.vectors[which]).neg_()
         factor = attention
         extra: Tensor | None = None
         if self.after1 is not None:
@@ -123,7 +143,8 @@ class Zeroing:
             read, inverse, slack = self.reader(stream, rows)
             factor = factor * inverse
             extra = None if extra is None else extra * inverse
-        out = self._feed_forward(which, rows, factor, slack, extra)
+        made = [vectors[which] for vectors in sources.made]
+        out = self._feed_forward(made, rows, factor, slack, extra)
         if self.wiring == "post":
             out += read
             return out if self.leaver is None else self.leaver(out, rows).vectors
@@ -132,26 +153,26 @@ class Zeroing:
         return out.add_(stream)
 
     def _feed_forward(
-        self, which: slice, rows: slice, factor: Tensor, slack: Tensor | None, extra: Tensor | None
+        self,
+        made: list[Tensor],
+        rows: slice,
+        factor: Tensor,
+        slack: Tensor | None,
+        extra: Tensor | None,
     ) -> Tensor:
         """Change of the feed-forward's output. The change of what it reads is
         -factor @ (heads' vectors) + slack * (its base) + extra * (the branch's base)."""
         forward = self.block.feed_forward
         after = []
-        lean = None if self.folds else self.sources(which, self._branch_project())
-        for number, before in enumerate(self.before):
-            start = before[rows].expand(len(factor), -1, -1)
-            if slack is not None:
-                start = torch.addcmul(start, self.bases[number][rows], slack)
-            branch = self.branches[number]
-            if branch is not None and extra is not None:
-                start = torch.addcmul(start, branch[rows], extra)
-            if self.folds:
-                made = self.sources(which, self.folds[number])
+        for number, vectors in enumerate(made):
+            before, base = self.before[number][rows], self.bases[number][rows]
+            if slack is None:
+                here = before.expand(len(factor), -1, -1).clone()
             else:
-                assert lean is not None
-                made = nn.functional.linear(lean, self.through[number])
-            after.append(torch.baddbmm(start, factor, made, alpha=-1))
+                here = torch.addcmul(before, base, slack)
+            if extra is not None:
+                here.addcmul_(self.branches[number][rows], extra)
+            after.append(here.baddbmm_(factor, vectors, alpha=-1))
         hidden = forward.activate(after).sub_(self.hidden[rows])
         return nn.functional.linear(hidden, forward.down)
 
@@ -168,14 +189,17 @@ def zeroing_distances(
     """How far o_i moves when token j's values are zeroed, [n, n] (row i, column j)."""
     tokens, zeroing, measure = block.tokens, Zeroing(block), _MEASURES[distance]
     moved = block.output.new_zeros(tokens, tokens)  # [source, target]
-    start = 0
-    while start < tokens:
-        rows = slice(start if block.causal else 0, tokens)
-        stop = min(tokens, start + max(1, _ROWS // (tokens - rows.start)))
-        which = slice(start, stop)
-        moved[which, rows] = measure(zeroing.change(which, rows), block.output[rows])
-        tick(stop / tokens)
-        start = stop
+    for first in range(0, tokens, _SOURCES):
+        last = min(first + _SOURCES, tokens)
+        sources = zeroing.sources(slice(first, last))
+        start = first
+        while start < last:
+            rows = slice(start if block.causal else 0, tokens)
+            stop = min(last, start + max(1, _ROWS // (tokens - rows.start)))
+            change = zeroing.change(sources, slice(start - first, stop - first), rows)
+            moved[start:stop, rows] = measure(change, block.output[rows])
+            tick(stop / tokens)
+            start = stop
     return (moved.T * (block.weights != 0).any(0)).contiguous()
 
 
