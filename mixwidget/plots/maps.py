@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from ..errors import InputError, UnsupportedMethodError
+from ..flow import flow_rows
 from . import words
 from .canvas import (
     LEGEND_HEIGHT,
@@ -164,17 +165,18 @@ def _rows_of(explanation: Explanation, how: str | None, total: bool) -> tuple[Ar
         check_how(how)
         count = len(explanation.maps)
         focus = words.quoted(explanation.tokens[explanation.focus])
-        maps = [explanation.aggregate(how, layer) for layer in range(count)]
+        if how == "rollout" and explanation.combine == "flow":  # other rows would cost as much each
+            steps = (explanation.maps[: layer + 1] for layer in range(count))
+            rows = np.stack([flow_rows(maps, [explanation.focus])[0] for maps in steps])
+        else:
+            maps = [explanation.aggregate(how, layer) for layer in range(count)]
+            rows = np.stack(maps)[:, explanation.focus]
         way = {
             "rollout": "from the input",
             "layer": "in that layer alone",
             "sum": "in all layers up to it, added up",
         }[how]
-        return (
-            np.stack(maps)[:, explanation.focus],
-            f"what went into {focus} at each layer, {way}",
-            False,
-        )
+        return rows, f"what went into {focus} at each layer, {way}", False
     if explanation.layer_scores is None:
         raise UnsupportedMethodError(
             f"{explanation.method} gives one score for each token and nothing per layer; "
