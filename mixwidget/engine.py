@@ -28,6 +28,7 @@ from .models import (
     record,
     resolve_target,
 )
+from .models.replay import check_rules
 from .tokens import Target
 
 # Above this relative error the parts do not add up to the model and the picture is not to
@@ -190,6 +191,8 @@ def start(
 
     output = case.trace(check).output
     resolved = resolve_target(target, case.source, case.encoding, output, row)
+    if focus is None and resolved.kind == "span":  # an answer is read from its own tokens
+        row = resolved.index[0]  # type: ignore[index]
     check_defined(entry, case.source, resolved)
     run = Run(case, entry, row, resolved, options)
     if cancelled is not None:
@@ -203,6 +206,8 @@ def check_defined(method: Method, source: Source, target: Target) -> None:
     """Refuse a method that is not defined for a model, before anything is computed."""
     if method.class_specific:
         need_target(target, method.id)
+    if "rules" in method.needs:
+        check_rules(source.spec, source.model.config.model_type)
     if source.task == "seq2seq_lm" and (method.yields != "maps" or "gradients" in method.needs):
         raise UnsupportedMethodError(
             f"{method.id} is not defined here for encoder-decoder models: it would have to follow "

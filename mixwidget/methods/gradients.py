@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
@@ -245,10 +245,12 @@ def deeplift(run: Run, *, of: str = "probability", norm: str = "l2") -> Iterator
             attributions, delta = DeepLift(_Module(model, predict)).attribute(
                 embeddings, baselines=baseline, target=0, return_convergence_delta=True
             )
-        except AssertionError as error:
+        except RuntimeError as error:
+            if "more than once" not in str(error):
+                raise
             raise UnsupportedMethodError(
                 "DeepLIFT needs every activation module to be used once in a pass; this model "
-                f"uses one several times. ({_first_line(error)})"
+                "uses one several times."
             ) from error
         finally:
             _forget_attributes(before)
@@ -266,7 +268,3 @@ def _forget_attributes(before: list[tuple[nn.Module, set[str]]]) -> None:
         for attribute in {"input", "output"} - own:
             if attribute in vars(module):
                 delattr(module, attribute)
-
-
-def _first_line(error: BaseException) -> Any:
-    return (str(error).strip().splitlines() or ["no reason given"])[0]

@@ -39,7 +39,7 @@ def _walk(run: Run) -> Walk:
     "Layer-Wise Relevance Propagation; rules by Chefer et al.",
     year=2015,
     link="https://doi.org/10.1371/journal.pone.0130140",
-    needs=("attention", "passes", "target"),
+    needs=("attention", "passes", "rules", "target"),
     scores_from="own",
     signed=True,
     downward=True,
@@ -84,7 +84,7 @@ def _in_order(conserved: dict[int, list[float]]) -> list[float]:
     paper="Voita et al.: Analyzing Multi-Head Self-Attention",
     year=2019,
     link="https://aclanthology.org/P19-1580",
-    needs=("attention", "passes", "target"),
+    needs=("attention", "passes", "rules", "target"),
     measures="Relevance of the last layer's attention weights in the focus token's row.",
     formula=r"s_j = \tfrac{1}{H} \sum_h \mathrm{relu}\bigl(R_{A^{L,h}}\bigr)_{fj}",
     ignores="All layers but the last.",
@@ -141,7 +141,7 @@ def _rolled(maps: dict[int, Tensor]) -> Tensor:
     family="relevance",
     yields="maps",
     **_CHEFER,  # type: ignore[arg-type]
-    needs=("attention", "gradients", "passes", "target"),
+    needs=("attention", "gradients", "passes", "rules", "target"),
     downward=True,
     measures="Attention that carries relevance and whose growth would raise the target's logit, "
     "followed through the layers.",
@@ -168,7 +168,7 @@ def transatt(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
     paper="Song et al.: Better Explain Transformers by Illuminating Important Information",
     year=2024,
     link="https://arxiv.org/abs/2401.09972",
-    needs=("attention", "gradients", "passes", "target"),
+    needs=("attention", "gradients", "passes", "rules", "target"),
     downward=True,
     measures="Transformer attribution in which relevance flows down only through heads that "
     "are known to follow syntax or a fixed offset.",

@@ -18,7 +18,9 @@ _STABILISER = 1e-9
 
 def sd(a: Tensor, b: Tensor) -> Tensor:
     """a / b where b is not 0, with b stabilised; 0 elsewhere."""
-    return torch.where(b == 0, 0.0, a / torch.where(b == 0, 1.0, b + _STABILISER))
+    stable = b + _STABILISER
+    stable = torch.where(stable == 0, _STABILISER, stable)
+    return torch.where(b == 0, 0.0, a / stable)
 
 
 def linear(x: Tensor, weight: Tensor, relevance: Tensor, product: Tensor | None = None) -> Tensor:
