@@ -29,7 +29,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "focus": ("focus",),
     "cues": ("cues",),
     "cue_words": ("cue_words", "cue_indices"),
-    "answer": ("answer",),
+    "answer": ("answer", "answers"),
 }
 
 
@@ -204,6 +204,11 @@ def _word_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _answer(text: str, answer: Any) -> tuple[int, int] | None:
+    if isinstance(answer, Mapping):  # SQuAD: {"text": [...], "answer_start": [...]}
+        if not len(answer["text"]):
+            return None
+        start = int(answer["answer_start"][0])
+        return start, start + len(answer["text"][0])
     if answer is None:
         return None
     if not isinstance(answer, str):

@@ -202,6 +202,31 @@ def test_cues_of_agreement_data():
     assert frame["mean"].iloc[0] == pytest.approx(metrics.cue_dot(e, [2, 3]), abs=1e-6)
 
 
+def test_answers_to_questions():
+    context = "the film is bad and the plot is thin"
+    squad = {
+        "question": "is the plot good",
+        "context": context,
+        "answers": {"text": ["thin"], "answer_start": [context.index("thin")]},
+    }
+    (example,) = read_examples([squad])
+    assert context[slice(*example.answer)] == "thin"
+    assert read_examples([{"question": "a", "context": context, "answer": "thin"}])[0].answer == (
+        example.answer
+    )
+    assert read_examples([{**squad, "answers": {"text": [], "answer_start": []}}])[0].answer is None
+    model, tokenizer = tiny.model("bert", "QuestionAnswering"), tiny.tokenizer()
+    metric = ("precision_at_k", {"k": 3})
+    frame = run(model, [squad], tokenizer=tokenizer, methods=["raw_attention"], metrics=[metric])
+    e = mixwidget.explain(
+        model, squad["question"], "raw_attention", tokenizer=tokenizer, text_pair=context
+    )
+    place = [t.position for t in e.tokens if t == "thin"]
+    assert frame["mean"][0] == metrics.precision_at_k(e, place, k=3)
+    with pytest.raises(InputError, match="not in the text"):
+        read_examples([{"text": "a", "answer": "b"}])
+
+
 def test_labels_can_be_the_target(model):
     # Of two classes one gains what the other loses, and raw attention ranks alike for both.
     texts = [(text, 0) for text in TEXTS[:3]] + [(text, "positive") for text in TEXTS[:3]]

@@ -249,6 +249,17 @@ def test_agreement_is_scipys():
         metrics.agreement_matrix([a, b], "cosine")
 
 
+def test_agreement_with_another_method(bert):
+    model, tokenizer = bert
+    e = explain(model, TEXT, "raw_attention", tokenizer=tokenizer)
+    other = explain(model, TEXT, "alti", tokenizer=tokenizer)
+    for measure, value in metrics.agreement(e, other, special=False).items():
+        found = metrics.agreement_with(
+            e, model, other="alti", measure=measure, special=False, tokenizer=tokenizer
+        )
+        assert found == pytest.approx(value)
+
+
 def test_kendall_compares_with_the_other_classes(bert):
     model, tokenizer = bert
     options = {"tokenizer": tokenizer}

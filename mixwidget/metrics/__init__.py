@@ -12,7 +12,15 @@ from .alignment import (
     probes_needed,
     saliency_rho,
 )
-from .comparison import agreement, agreement_matrix, jaccard, kendall, kendall_tau, spearman
+from .comparison import (
+    agreement,
+    agreement_matrix,
+    agreement_with,
+    jaccard,
+    kendall,
+    kendall_tau,
+    spearman,
+)
 from .evidence import Evidence, evidence, explain_case
 from .faithfulness import Curve, aopc, comprehensiveness, curve, log_odds, sufficiency
 from .probing import anisotropy, compression, layer_features, mean_cosine
@@ -25,6 +33,7 @@ __all__ = [
     "Evidence",
     "agreement",
     "agreement_matrix",
+    "agreement_with",
     "anisotropy",
     "aopc",
     "blank_out_rho",

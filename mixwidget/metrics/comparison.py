@@ -95,6 +95,24 @@ def agreement_matrix(
     return matrix
 
 
+def agreement_with(
+    explanation: Explanation,
+    model: Any,
+    *,
+    other: str = "gradient_x_input",
+    measure: str = "spearman",
+    special: bool = True,
+    percent: int = 25,
+    how: str | None = None,
+    tokenizer: Any = None,
+) -> float:
+    """One number of `agreement` with another method on the same text and target."""
+    if measure not in MEASURES:
+        raise InputError(f"measure is {measure!r}; it can be {', '.join(MEASURES)}.")
+    theirs = evidence(explanation, model, tokenizer).explanation(other)
+    return agreement(explanation, theirs, special=special, percent=percent, how=how)[measure]
+
+
 def kendall(
     explanation: Explanation,
     model: Any,

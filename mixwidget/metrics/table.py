@@ -81,6 +81,9 @@ METRICS: dict[str, Metric] = {
         Metric("aopc", "AOPC", "higher", "model", faithfulness.aopc),
         Metric("log_odds", "Log-odds", "lower", "model", faithfulness.log_odds),
         Metric("kendall", "Kendall between classes", "lower", "model", comparison.kendall),
+        Metric(
+            "agreement", "Agreement with a method", "higher", "model", comparison.agreement_with
+        ),
         Metric("precision_at_k", "Precision at k", "higher", "answer", alignment.precision_at_k),
         Metric("cue_dot", "Mass on cue tokens", "higher", "cues", alignment.cue_dot),
         Metric("cue_ap", "Average precision of cues", "higher", "cues", alignment.cue_ap),
