@@ -126,40 +126,48 @@ const INK_DARK: Rgb = [20, 22, 25];
 const INK_LIGHT: Rgb = [255, 255, 255];
 const css = ([r, g, b]: Rgb) => `rgb(${r}, ${g}, ${b})`;
 
+interface Table {
+  pixels: Uint32Array;
+  css: string[];
+  ink: string[];
+}
+
 export interface Palette {
   scale(signed: boolean, max: number, clipped?: boolean): Scale;
 }
 
 /** The colours of one theme; tables are made once and shared by all scales. */
 export function palette(name: ScaleName, theme: Theme): Palette {
-  const made = new Map<boolean, { colours: Rgb[]; pixels: Uint32Array }>();
-  const tables = (signed: boolean) => {
+  const made = new Map<boolean, Table>();
+  const tables = (signed: boolean): Table => {
     const known = made.get(signed);
     if (known) return known;
     const colours = table(signed ? DIVERGING[theme] : (STOPS[name] ?? STOPS.blues)[theme]);
-    const pixels = Uint32Array.from(colours, ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r);
-    made.set(signed, { colours, pixels });
-    return { colours, pixels };
+    const built = {
+      pixels: Uint32Array.from(colours, ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r),
+      css: colours.map(css),
+      ink: colours.map((ground) => {
+        const dark = contrast(ground, INK_DARK) >= contrast(ground, INK_LIGHT);
+        return css(dark ? INK_DARK : INK_LIGHT);
+      }),
+    };
+    made.set(signed, built);
+    return built;
   };
   return {
     scale(signed, size, clipped = false) {
-      const { colours, pixels } = tables(signed);
+      const known = tables(signed);
       const max = size > 0 ? size : 1;
       const min = signed ? -max : 0;
-      const colour = (value: number) =>
-        colours[levelOf(Number.isFinite(value) ? value : 0, min, max)] as Rgb;
+      const level = (value: number) => levelOf(Number.isFinite(value) ? value : 0, min, max);
       return {
         signed,
         min,
         max,
         clipped,
-        pixels,
-        css: (value) => css(colour(value)),
-        ink: (value) => {
-          const ground = colour(value);
-          const dark = contrast(ground, INK_DARK) >= contrast(ground, INK_LIGHT);
-          return css(dark ? INK_DARK : INK_LIGHT);
-        },
+        pixels: known.pixels,
+        css: (value) => known.css[level(value)] as string,
+        ink: (value) => known.ink[level(value)] as string,
       };
     },
   };

@@ -2,6 +2,7 @@
 
 import { h } from "./dom";
 import { number } from "./format";
+import { quantileOfSize } from "./stats";
 
 export interface TableSpec {
   caption: string;
@@ -71,9 +72,11 @@ function fillWhole(table: HTMLTableElement, spec: TableSpec): void {
 }
 
 function fillStrongest(table: HTMLTableElement, spec: TableSpec): void {
-  const order: number[] = [];
-  for (let i = 0; i < spec.values.length; i++) if (spec.values[i]) order.push(i);
+  // Sorting all of a large map would hold up the page: only those near the top are.
+  const cut = quantileOfSize(spec.values, 1 - (4 * LISTED) / spec.values.length);
   const size = (i: number) => Math.abs(spec.values[i] as number);
+  const order: number[] = [];
+  for (let i = 0; i < spec.values.length; i++) if (size(i) > 0 && size(i) >= cut) order.push(i);
   order.sort((a, b) => size(b) - size(a));
   table.caption?.append(` (the ${LISTED} strongest of ${spec.values.length} values)`);
   table.append(

@@ -19,6 +19,8 @@ export interface Layout {
   units: Unit[];
   /** Units that may be sources: special tokens only if they are shown. */
   cols: number[];
+  /** Unit -> its place in `cols`, or -1. */
+  columnOf: number[];
   /** Units that may be targets: as `cols`, and the focus in any case. */
   rows: number[];
   /** Token position -> unit. */
@@ -76,8 +78,12 @@ export function layOut(
   const all = units.map((_, i) => i);
   const ordinary = all.filter((i) => !units[i]?.special);
   const cols = special || ordinary.length === 0 ? all : ordinary;
-  const rows = all.filter((i) => cols.includes(i) || i === focus);
-  return { units, cols, rows, unitOf, focus };
+  const columnOf = new Array<number>(units.length).fill(-1);
+  cols.forEach((unit, column) => {
+    columnOf[unit] = column;
+  });
+  const rows = all.filter((i) => (columnOf[i] as number) >= 0 || i === focus);
+  return { units, cols, columnOf, rows, unitOf, focus };
 }
 
 export interface Shares {

@@ -43,7 +43,7 @@ export function textView(element: HTMLElement, context: Context): View {
   const describe = (unit: number): string[] => {
     if (!state) return [];
     const text = state.label(unit);
-    const c = state.layout.cols.indexOf(unit);
+    const c = state.layout.columnOf[unit] ?? -1;
     if (!shown || c < 0) return [text, c < 0 ? "a hidden special token" : "not computed yet"];
     const value = shown.values[c] as number;
     const lines = [text, number(value)];
@@ -185,7 +185,7 @@ function drawTokens(
     () => h("span", { class: "mix-token", dir: "auto" }),
     (span, index) => {
       const unit = state.layout.units[index] as Unit;
-      const c = state.layout.cols.indexOf(index);
+      const c = state.layout.columnOf[index] ?? -1;
       const value = c >= 0 ? values?.[c] : undefined;
       setText(span, unit.text);
       span.classList.toggle("mix-special", unit.special);
