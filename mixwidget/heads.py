@@ -126,7 +126,8 @@ def head_masks(
     Args:
         model: as for `explain`.
         texts: the corpus; a few hundred sentences settle the shares.
-        nlp: a spaCy pipeline with a parser, or the name of one; None takes en_core_web_sm.
+        nlp: a spaCy pipeline with a parser, or the name of one; None takes the first English
+            one that is installed.
         progress: show a progress bar.
     """
     import torch
@@ -155,20 +156,20 @@ def _pipeline(nlp: Any) -> Any:
         if not callable(nlp):
             raise InputError(f"nlp must be a spaCy pipeline or its name, not {type(nlp).__name__}.")
         return nlp
-    name = nlp or "en_core_web_sm"
     try:
         import spacy
     except ImportError as error:
         raise MissingExtraError(
             'Syntactic heads need spaCy: pip install "mixwidget[syntax]", and an English pipeline '
-            f"({name})."
+            "(python -m spacy download en_core_web_sm)."
         ) from error
+    names = [nlp] if nlp else sorted(n for n in spacy.util.get_installed_models() if n[:2] == "en")
     try:
-        return spacy.load(name)
-    except OSError as error:
+        return spacy.load(names[0])
+    except (IndexError, OSError) as error:
         raise MissingExtraError(
-            f"spaCy has no pipeline {name!r}. Install it (python -m spacy download {name}), or "
-            "pass another: nlp=spacy.load(...)."
+            f"spaCy has no pipeline {nlp or 'for English'!r}. Install one (python -m spacy "
+            "download en_core_web_sm), or pass it: nlp=spacy.load(...)."
         ) from error
 
 

@@ -39,7 +39,7 @@ HEADS = [
     ("bert", "SequenceClassification", TEXT, 1),
     ("bert", "MaskedLM", MASKED, "good"),
     ("bert", "MaskedLM", MASKED, ("good", "bad")),
-    ("bert", "QuestionAnswering", TEXT, (2, 4)),
+    ("bert", "QuestionAnswering", TEXT, (3, 6)),
     ("roberta", "SequenceClassification", TEXT, 1),
     ("distilbert", "SequenceClassification", TEXT, 1),
     ("electra", "SequenceClassification", TEXT, 1),
