@@ -15,6 +15,7 @@ from mixwidget.engine import assemble, parts, prepare, start
 from mixwidget.errors import UnsupportedMethodError
 from mixwidget.methods.registry import all_methods
 from tests import tiny
+from tests.test_discover import UNKNOWN
 
 PAGE = Path(__file__).parent.parent / "docs" / "support.md"
 TEXT = "the film is not bad ."
@@ -114,8 +115,15 @@ def table() -> str:
         "| family | adds up | methods |",
         "|---|---|---|",
     ]
+    others = [
+        "",
+        "Models of other families are worked out by watching one short pass, and accepted if all",
+        "their layers add up. Tried in the tests: "
+        + ", ".join(f"`{name}`" for name in sorted(UNKNOWN))
+        + ".",
+    ]
     foot = ["", *[f"{i}. {reason}" for i, reason in enumerate(notes, 1)]] if notes else []
-    return "\n".join([*head, *lines, *foot]) + "\n"
+    return "\n".join([*head, *lines, *foot, *others]) + "\n"
 
 
 if __name__ == "__main__":

@@ -277,7 +277,7 @@ def spec_for(config: Any) -> BlockSpec:
     spec = _FAMILIES.get(model_type or "")
     if spec is None:
         raise UnsupportedModelError(
-            f"Models of type {model_type!r} are not supported. Supported: "
+            f"Models of type {model_type!r} are not among the families known here: "
             f"{', '.join(families())}. To add one, see mixwidget.register_family."
         )
     return spec if isinstance(spec, BlockSpec) else spec(config)

@@ -31,7 +31,7 @@ class Source:
 
     @cached_property
     def spec(self) -> BlockSpec:
-        spec = spec_for(self.model.config)
+        spec = _spec(self.model)
         alone = spec.decoder is not None and not hasattr(base_of(self.model), "decoder")
         return spec.but(decoder=None) if alone else spec  # an encoder taken out of its model
 
@@ -92,7 +92,7 @@ def open_source(model: Any, tokenizer: Any = None) -> Source:
             f"{type(model).__name__} is not a transformers model. Pass a PreTrainedModel, the "
             "name or folder of one, or a pipeline."
         )
-    spec_for(model.config)  # an unknown architecture is refused before anything is computed
+    _spec(model)  # a model that cannot be taken apart is refused before anything else
     name = name or getattr(model, "name_or_path", "") or type(model).__name__
     source = Source(model, tokenizer or _find_tokenizer(model), name, _task(model))
     if source.spec.decoder is not None and source.task != "seq2seq_lm":
@@ -101,6 +101,21 @@ def open_source(model: Any, tokenizer: Any = None) -> Source:
             "explained (...ForConditionalGeneration, MarianMTModel), or their encoder alone."
         )
     return source
+
+
+def _spec(model: Any) -> BlockSpec:
+    """From the table of families, else found out by watching the model."""
+    try:
+        return spec_for(model.config)
+    except UnsupportedModelError as unknown:
+        from .discover import discovered
+
+        try:
+            return discovered(model)
+        except UnsupportedModelError as reason:
+            raise UnsupportedModelError(
+                f"{unknown} Its blocks could not be worked out either: {reason}."
+            ) from reason
 
 
 def base_of(model: Any) -> Any:
