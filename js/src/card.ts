@@ -2,7 +2,7 @@
 
 import { h } from "./dom";
 import { cost } from "./format";
-import { toMath, toText } from "./tex";
+import { partsOf, toMath, toText } from "./tex";
 import type { MethodEntry } from "./types";
 
 const YIELDS: Record<MethodEntry["yields"], string> = {
@@ -18,9 +18,11 @@ function safeLink(link: string): string | null {
 export function cardContent(entry: MethodEntry): HTMLElement[] {
   const formula = h("div", { class: "mix-formula" });
   if (entry.formula) {
-    const math = toMath(entry.formula);
-    math.setAttribute("aria-label", toText(entry.formula));
-    formula.append(math);
+    for (const part of partsOf(entry.formula)) {
+      const math = toMath(part);
+      math.setAttribute("aria-label", toText(part));
+      formula.append(math);
+    }
   }
   const link = safeLink(entry.link);
   const paper = `${entry.paper}${entry.year ? ` (${entry.year})` : ""}`;

@@ -102,6 +102,8 @@ const OPERATORS: Record<string, string> = {
   prime: "′",
   top: "⊤",
   perp: "⊥",
+  neg: "¬",
+  lnot: "¬",
   forall: "∀",
   exists: "∃",
   "%": "%",
@@ -348,7 +350,7 @@ function write(piece: Piece): string {
   };
   switch (piece.kind) {
     case "leaf":
-      return /^[=≤≥≠≈∈→←+−]$/.test(piece.text) ? ` ${piece.text} ` : piece.text;
+      return /^[=≤≥≠≈∝∼∈→←+−⊙]$/.test(piece.text) ? ` ${piece.text} ` : piece.text;
     case "row":
       return piece.items.map(write).join("");
     case "fraction":
@@ -379,3 +381,10 @@ export const toText = (source: string): string =>
   write(new Reader(source).all())
     .replace(/ {2,}/g, (blank) => (blank.length > 3 ? "   " : " "))
     .trim();
+
+/** A formula of several parts, one per line: they are set apart by wide spaces. */
+export const partsOf = (source: string): string[] =>
+  source
+    .split(/,?\s*\\q?quad\s*/)
+    .map((part) => part.trim())
+    .filter((part) => part !== "");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { toMath, toText } from "../src/tex";
+import { partsOf, toMath, toText } from "../src/tex";
 
 /** The tree in short: tag(children) or tag:text. */
 function outline(node: Element): string {
@@ -61,4 +61,12 @@ test.each([
 test("what follows a stray brace is kept", () => {
   expect(toText("a}b")).toBe("ab");
   expect(toText(String.raw`\unknown{x}`)).toBe("unknownx");
+});
+
+test("parts set apart by wide spaces are lines of their own", () => {
+  expect(partsOf(String.raw`M = W, \quad R^l = M^l \text{ and } x`)).toEqual([
+    "M = W",
+    String.raw`R^l = M^l \text{ and } x`,
+  ]);
+  expect(partsOf("x")).toEqual(["x"]);
 });
