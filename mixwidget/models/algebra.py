@@ -199,7 +199,8 @@ class Block:
         project, bias = self._out
         heads = torch.matmul(self.weights, self.values).transpose(0, 1).flatten(1)
         attention_out = torch.addmm(bias, heads, project.flatten(0, 1))
-        errors = [_distance(attention_out, self.attention_out)]
+        rows = record.rows
+        errors = [_distance(attention_out[rows], self.attention_out[rows])]
         whole = self.input + self.branch(attention_out)  # y or p, from the parts alone
         if self.spec.wiring == "post" and self.norm1 is not None:
             whole = self.norm1(whole)
@@ -211,7 +212,6 @@ class Block:
             source = self.input if self.spec.wiring == "parallel" else whole
             reads = source if self.norm2 is None else self.norm2(source)
             output = whole + (ffn_out if self.after2 is None else self.after2(ffn_out))
-        rows = record.rows
         errors.append(_distance(reads[rows], record.ffn_in.detach()[rows]))
         errors.append(_distance(output[rows], self.output[rows]))
         return max(errors)
