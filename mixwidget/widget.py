@@ -225,6 +225,7 @@ class MixView(Controls, anywidget.AnyWidget):
         """Take over what the session found out, in one message."""
         if self._gone():
             return
+        self._pace.wait()
         with self._lock, self._one_message():
             self._batch.publishing = True
             try:
@@ -264,7 +265,6 @@ class MixView(Controls, anywidget.AnyWidget):
         finally:
             self._batch.names = None
             if names and self.comm is not None:
-                self._pace.wait()
                 super().send_state(list(dict.fromkeys(names)))
 
     def send_state(self, key: str | Iterable[str] | None = None) -> None:

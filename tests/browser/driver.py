@@ -19,6 +19,7 @@ _LOOPBACK = {"127.0.0.1", "localhost", ""}
 _NOT_OURS = (
     "reading 'schema'",  # Notebook 7 at its start, in its settings registry
     "'filebrowser:open-path' not registered",  # likewise
+    "Could not restore the debugger state",  # JupyterLab when its kernel is restarted
 )
 
 _KERNEL = """() => {
@@ -154,7 +155,7 @@ class Notebook(Sheet):
         self.page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
         self.kernel_ready()
 
-    def kernel_ready(self, unlike: str | None = None) -> str:
+    def kernel_ready(self) -> str:
         """Wait until the kernel would not lose a cell that is sent to it; its id."""
 
         def ready() -> str | None:
@@ -163,14 +164,10 @@ class Notebook(Sheet):
 
         return str(self.until(ready, "the kernel is ready", 60))
 
-    def command(self, id: str) -> None:
-        """Start a command of the front end; its end is not waited for."""
+    def save(self) -> None:
         self.page.evaluate(
-            "(id) => { (window.jupyterapp || window.jupyterlab).commands.execute(id); }", id
+            "() => (window.jupyterapp || window.jupyterlab).shell.currentWidget.context.save()"
         )
-
-    def run_all(self) -> None:
-        self.command("notebook:run-all-cells")
 
     def run_cell(self, index: int) -> None:
         """Run a cell by its key, and see that it has begun: a page that is still busy with

@@ -137,6 +137,18 @@ def test_bad_text_is_an_error_in_words_and_not_the_end(book: Notebook) -> None:
     assert "boring" in book.tokens()
 
 
+def test_a_refused_value_is_taken_back(book: Notebook) -> None:
+    before = value(book, "view.text")
+    book.part("text-input").fill("   ")
+    book.part("text-input").press("Enter")
+    book.page.wait_for_timeout(300)
+    assert value(book, "view.text") == before
+    with pytest.raises(AssertionError, match=r"TraitError.*layers 0 to 3"):
+        book.execute("view.layer = 9")
+    book.part("text-input").fill(before)
+    book.ready()
+
+
 def test_a_second_view_shows_all_and_stays_in_step(book: Notebook) -> None:
     book.run_cell(1)
     book.until(lambda: book.page.locator(".mixwidget").count() == 2, "there are two views")
@@ -176,6 +188,19 @@ def test_html_in_tokens_and_labels_is_text(book: Notebook) -> None:
         book.page.wait_for_timeout(150)
     assert book.page.evaluate("window.broken") is None
     assert book.root(2).locator("img, script").count() == 0
+
+
+def test_a_page_that_is_opened_again_shows_all(book: Notebook) -> None:
+    book.execute("view.text = 'a deep and moving film'; view.layer = 1; view.wait()")
+    book.save()
+    book.open()
+    book.ready()
+    book.until(lambda: "moving" in book.tokens(), "the tokens are there")
+    assert book.slider().input_value() == "1"
+    scores = "els => els.every(e => e.dataset.score) && els.map(e => Number(e.dataset.score))"
+    shown = book.until(lambda: book.part("token").evaluate_all(scores), "the shades are there")
+    expected = value(book, "view.explanation.rollout(1)[0].tolist()")
+    np.testing.assert_allclose(shown, expected, atol=2e-3)
 
 
 def test_the_kernel_can_be_restarted(book: Notebook) -> None:
