@@ -178,23 +178,38 @@ export function levelOf(value: number, min: number, max: number): number {
   return level < 0 ? 0 : level >= LEVELS ? LEVELS - 1 : level;
 }
 
-/** A scale for a row: the strongest token takes the full colour. */
-export const rowScale = (from: Palette, values: ArrayLike<number>, signed: boolean): Scale =>
-  from.scale(signed, largestSize(values));
-
 /**
- * A scale for a map. A few very strong cells (a diagonal, [SEP]) would leave all others blank:
- * the strongest (half a percent of them) share the last colour, and the legend says "or more".
+ * How far a scale goes beyond what most values reach. Tokens keep most of themselves, so their
+ * own share would leave all others blank: it takes the last colour, and the legend says "or more".
  */
+const BEYOND = 1.6;
+
+function clippedScale(from: Palette, peak: number, most: number, signed: boolean): Scale {
+  const high = BEYOND * most;
+  return high > 0 && high < 0.98 * peak ? from.scale(signed, high, true) : from.scale(signed, peak);
+}
+
+/** A scale for a row: up to the strongest token, unless it stands far above all others. */
+export function rowScale(from: Palette, values: ArrayLike<number>, signed: boolean): Scale {
+  let [peak, second] = [0, 0];
+  for (let i = 0; i < values.length; i++) {
+    const size = Math.abs(values[i] as number);
+    if (!(size < Number.POSITIVE_INFINITY)) continue;
+    if (size > peak) [peak, second] = [size, peak];
+    else if (size > second) second = size;
+  }
+  return clippedScale(from, peak, second, signed);
+}
+
+/** A scale for a map: a diagonal, or one strong column, does not leave the rest blank. */
 export function mapScale(
   from: Palette,
   values: ArrayLike<number>,
   signed: boolean,
-  share = 0.995,
+  columns: number,
 ): Scale {
-  const peak = largestSize(values);
-  const high = quantileOfSize(values, share);
-  return high > 0 && high < 0.98 * peak ? from.scale(signed, high, true) : from.scale(signed, peak);
+  const most = quantileOfSize(values, Math.max(0, 1 - 1.2 / Math.max(columns, 1)));
+  return clippedScale(from, largestSize(values), most, signed);
 }
 
 /** Values as pixels of the scale's colours. */

@@ -121,12 +121,15 @@ export function drawGraph(
   // Many of them are drawn thinner and fainter, or they would run together.
   draw.strokeStyle = inks.edge;
   const crowd = Math.min(1, Math.max(0.22, Math.sqrt(700 / Math.max(edges.count, 1))));
+  if (!picture.traced) drawKept(draw, g, edges, scroll, inks);
+  const between = picture.traced ? edges.strongest : edges.between;
+  const own = (at: number) => !picture.traced && edges.upper[at] === edges.lower[at];
   let e = 0;
   for (let bin = 0; bin < BINS; bin++) {
-    const upTo = ((bin + 1) / BINS) ** 2 * edges.strongest; // strength goes with the root
+    const upTo = ((bin + 1) / BINS) ** 2 * between; // strength goes with the root
     draw.beginPath();
     for (; e < edges.count && (bin === BINS - 1 || (edges.weight[e] as number) <= upTo); e++) {
-      if (inSight(g, edges, e, scroll)) line(draw, g, edges, e, scroll);
+      if (!own(e) && inSight(g, edges, e, scroll)) line(draw, g, edges, e, scroll);
     }
     const strength = (bin + 0.7) / BINS;
     draw.globalAlpha = (0.16 + 0.74 * strength) * crowd;
@@ -139,6 +142,20 @@ export function drawGraph(
   drawNodes(draw, g, picture, scroll, inks);
   drawNames(draw, g, picture, scroll, inks);
   draw.restore();
+}
+
+/** What tokens keep of themselves: upright lines in a quiet colour. */
+function drawKept(draw: Draw, g: GraphGeometry, edges: Edges, scroll: number, inks: Inks): void {
+  draw.strokeStyle = inks.muted;
+  draw.globalAlpha = 0.35;
+  for (let e = 0; e < edges.count; e++) {
+    if (edges.upper[e] !== edges.lower[e] || !inSight(g, edges, e, scroll)) continue;
+    draw.lineWidth = 0.5 + 3 * (edges.weight[e] as number);
+    draw.beginPath();
+    line(draw, g, edges, e, scroll);
+    draw.stroke();
+  }
+  draw.strokeStyle = inks.edge;
 }
 
 function drawLevels(draw: Draw, g: GraphGeometry, picture: Picture, inks: Inks): void {

@@ -21,6 +21,8 @@ export interface Edges {
   lower: Int16Array;
   weight: Float32Array;
   strongest: number;
+  /** The strongest that lies between two different tokens. */
+  between: number;
   /** How many would have been drawn without the limit. */
   found: number;
 }
@@ -166,7 +168,7 @@ export function columnShares(nodes: Float64Array, columns: Column[]): Float64Arr
 
 /**
  * The edges to draw: the k strongest of each upper node, or all above a share of the strongest
- * of their layer. Folds stay out of it: they would outshine every single token.
+ * between two tokens of their layer. Folds stay out: they would outshine every single token.
  */
 export function selectEdges(
   weights: (Float64Array | undefined)[],
@@ -177,8 +179,10 @@ export function selectEdges(
   const count = columns.length;
   const single = columns.map((column) => column.unit >= 0);
   const shown = weights.map((layer) => layer && withoutFolds(layer, single));
-  const peaks = shown.map((layer) => (layer ? layer.reduce((a, b) => Math.max(a, b), 0) : 0));
-  const strongest = Math.max(...peaks, 0);
+  const peaks = shown.map((layer) => (layer ? strongestBetween(layer, count) : 0));
+  let strongest = 0;
+  for (const layer of shown)
+    for (const value of layer ?? []) if (value > strongest) strongest = value;
   const share = topK > 0 ? 0 : shareFor(shown, peaks, Math.max(threshold, 1e-6));
   const picked: [number, number, number, number][] = [];
   shown.forEach((layer, l) => {
@@ -205,8 +209,18 @@ export function selectEdges(
     lower: Int16Array.from(drawn, (edge) => edge[2]),
     weight: Float32Array.from(drawn, (edge) => edge[3]),
     strongest,
+    between: Math.max(...peaks, 0),
     found,
   };
+}
+
+/** The strongest edge between two tokens: what tokens keep of themselves would hide all others. */
+function strongestBetween(layer: Float64Array, count: number): number {
+  let peak = 0;
+  layer.forEach((value, at) => {
+    if (value > peak && Math.floor(at / count) !== at % count) peak = value;
+  });
+  return peak;
 }
 
 function withoutFolds(layer: Float64Array, single: boolean[]): Float64Array {
@@ -225,7 +239,7 @@ function shareFor(weights: (Float64Array | undefined)[], peaks: number[], from: 
   weights.forEach((layer, l) => {
     const peak = peaks[l] as number;
     for (const value of layer ?? []) {
-      const share = value / peak;
+      const share = Math.min(value / peak, 1);
       if (!(share >= from)) continue;
       const bin = Math.min(511, Math.floor((Math.log(share / from) / span) * 512));
       bins[bin] = (bins[bin] as number) + 1;

@@ -20,15 +20,15 @@ export function createLegend(): Legend {
     update(scale, text) {
       element.hidden = scale === null;
       if (!scale) return;
-      const steps = Array.from({ length: 13 }, (_, i) =>
-        scale.css(scale.min + ((scale.max - scale.min) * i) / 12),
+      const steps = Array.from({ length: 33 }, (_, i) =>
+        scale.css(scale.min + ((scale.max - scale.min) * i) / 32),
       );
       const gradient = `linear-gradient(to right, ${steps.join(", ")})`;
       if (bar.dataset.gradient !== gradient) {
         bar.dataset.gradient = gradient;
         bar.style.background = gradient;
       }
-      setText(low, scale.signed ? number(scale.min) : "0");
+      setText(low, scale.signed ? `${scale.clipped ? "≤ " : ""}${number(scale.min)}` : "0");
       setText(high, `${scale.clipped ? "≥ " : ""}${number(scale.max)}`);
       setText(words, text);
     },

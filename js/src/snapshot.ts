@@ -3,7 +3,8 @@
 import type { Context } from "./context";
 
 const NS = "http://www.w3.org/2000/svg";
-const LEFT_OUT = "details, button, select, input, .mix-hidden, [hidden]";
+const LEFT_OUT =
+  "details, button, select, input, .mix-hidden, .mix-controls, .mix-segments, [hidden]";
 const KEPT = ".mix-thumb, .mix-head-grid button";
 
 interface Box {

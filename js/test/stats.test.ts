@@ -70,13 +70,18 @@ test("values become pixels; what is not computed is see-through", () => {
   expect(parseHex("#0a0b0c")).toEqual([10, 11, 12]);
 });
 
-test("a map's scale says when it clips", () => {
+test("a scale says when it clips: one value far above all others", () => {
+  const blues = palette("blues", "light");
   const values = new Float32Array(1000).fill(0.1);
   values[0] = 5;
-  const scale = mapScale(palette("blues", "light"), values, false);
+  const scale = mapScale(blues, values, false, 100);
   expect(scale.clipped).toBe(true);
-  expect(scale.max).toBeCloseTo(0.1);
-  expect(rowScale(palette("blues", "light"), [0, 0], false).max).toBe(1);
+  expect(scale.max).toBeCloseTo(0.16);
+  const row = rowScale(blues, [0.8, 0.05, 0.04], false);
+  expect([row.clipped, row.max]).toEqual([true, 0.05 * 1.6]);
+  const even = rowScale(blues, [0.3, 0.25, 0.04], false);
+  expect([even.clipped, even.max]).toEqual([false, 0.3]);
+  expect(rowScale(blues, [0, 0], false).max).toBe(1);
 });
 
 test("numbers in words", () => {

@@ -243,7 +243,7 @@ function drawRows(parent: HTMLElement, state: State, context: Context, scored: S
       const scale = values && rowScale(context.palette(), values, method.signed);
       drawBlocks(blocks, state, values ?? undefined, scale);
       const text = scale
-        ? `${scale.signed ? `${number(scale.min)} to ` : "0 to "}${number(scale.max)}${method.yields === "scores" ? "; final scores, no layers" : ""}`
+        ? `${scale.signed ? `${number(scale.min)} to ` : "0 to "}${scale.clipped ? "≥ " : ""}${number(scale.max)}${method.yields === "scores" ? "; final scores, no layers" : ""}`
         : lacking(state, method.id);
       setText(words, text);
       section.setAttribute("aria-label", method.title);
@@ -328,7 +328,7 @@ function mapBox(context: Context, current: () => State | undefined): MapBox {
       if (!next) return;
       setText(title, next.title);
       const { rows, cols, focus } = state.layout;
-      const scale = mapScale(context.palette(), next.values, next.signed);
+      const scale = mapScale(context.palette(), next.values, next.signed, next.cols);
       heat.update({
         rows: rows.map(state.label),
         cols: cols.map(state.label),

@@ -149,7 +149,7 @@ export function headsView(element: HTMLElement, context: Context): View {
           : (next.tokens[i]?.text ?? ""),
       );
       const second = next.tokens.findIndex((token) => token.segment > 0);
-      const scale = mapScale(context.palette(), shown.values, false);
+      const scale = mapScale(context.palette(), shown.values, false, shown.cols);
       const label = `Attention of ${head < 0 ? "all heads on average" : `head ${head}`} in layer ${next.layer}: rows attend to columns`;
       heat.update({
         rows: names,

@@ -71,7 +71,7 @@ export function layersView(element: HTMLElement, context: Context): View {
       rows.forEach((row, l) => {
         if (row) values.set(row, l * cols.length);
       });
-      const scale = mapScale(context.palette(), values, method.signed, 0.97);
+      const scale = mapScale(context.palette(), values, method.signed, cols.length);
       const names = cols.map(next.label);
       const layerNames = rows.map((_, l) => String(l));
       const summary = `${method.title}: scores of ${plural(cols.length, "token")} in ${plural(next.layers, "layer")}${method.yields === "maps" ? ` for ${quoted(next.focusLabel)}` : ""}`;

@@ -65,7 +65,11 @@ export function mapView(element: HTMLElement, context: Context): View {
       );
       const palette = context.palette();
       if (scale?.of !== grid.values || scale.palette !== palette) {
-        scale = { of: grid.values, palette, scale: mapScale(palette, grid.values, method.signed) };
+        scale = {
+          of: grid.values,
+          palette,
+          scale: mapScale(palette, grid.values, method.signed, grid.cols),
+        };
       }
       const { rows, cols, focus } = next.layout;
       const rowNames = rows.map(next.label);

@@ -108,7 +108,10 @@ function layerThumbnails(state: State, context: Context, method: MethodEntry): T
     all.set(grid.values, at);
     at += grid.values.length;
   }
-  const scale = all.length > 0 ? mapScale(context.palette(), all, method.signed) : null;
+  const scale =
+    all.length > 0
+      ? mapScale(context.palette(), all, method.signed, grids.find((g) => g)?.cols ?? 1)
+      : null;
   return layers.map((l) => {
     const grid = grids[l];
     const view = method.yields === "maps" ? "map" : "text";
@@ -128,7 +131,6 @@ function layerThumbnails(state: State, context: Context, method: MethodEntry): T
 function methodThumbnails(state: State, context: Context): Thumbnail[] {
   return state.compared.map((method) => {
     const grid = valuesOf(state, method, state.layer);
-    const scaleOf = grid && grid.rows === 1 ? rowScale : mapScale;
     return {
       name: method.title,
       label: `${method.title}, layer ${state.layer}${grid ? "" : ": not computed yet"}`,
@@ -136,10 +138,20 @@ function methodThumbnails(state: State, context: Context): Thumbnail[] {
       rows: grid?.rows ?? 1,
       cols: grid?.cols ?? 1,
       values: grid?.values ?? null,
-      scale: grid ? scaleOf(context.palette(), grid.values, method.signed) : null,
+      scale: grid ? thumbnailScale(context, grid, method.signed) : null,
       open: { method: method.id, view: method.yields === "maps" ? "map" : "text" },
     };
   });
+}
+
+function thumbnailScale(
+  context: Context,
+  grid: { rows: number; cols: number; values: Float32Array },
+  signed: boolean,
+): Scale {
+  return grid.rows === 1
+    ? rowScale(context.palette(), grid.values, signed)
+    : mapScale(context.palette(), grid.values, signed, grid.cols);
 }
 
 function valuesOf(state: State, method: MethodEntry, layer: number) {
