@@ -102,6 +102,7 @@ export const CATALOGUE: MethodEntry[] = [
     formula: String.raw`C_{ij} = \max\left(0, \|y_i\|_1 - \|y_i - t_{ij}\|_1\right)`,
     ignores: "The feed-forward part and the second norm.",
     cost: 1.6,
+    options: [{ name: "p", default: 1, choices: [1, 2], help: "The distance: 1 or 2." }],
   }),
   entry({ id: "value_zeroing", title: "Value Zeroing", family: "contributions", cost: 40 }),
   entry({

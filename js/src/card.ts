@@ -3,7 +3,7 @@
 import { h } from "./dom";
 import { cost } from "./format";
 import { partsOf, toMath, toText } from "./tex";
-import type { MethodEntry } from "./types";
+import type { Json, MethodEntry, MethodOption } from "./types";
 
 const YIELDS: Record<MethodEntry["yields"], string> = {
   maps: "what every token takes from every other, layer by layer",
@@ -51,4 +51,39 @@ export function cardContent(entry: MethodEntry): HTMLElement[] {
     parts.push(h("p", { class: "mix-card-reason" }, `Not available here: ${entry.reason}`));
   }
   return parts;
+}
+
+const inWords = (value: Json) =>
+  value === true ? "yes" : value === false ? "no" : value === null ? "none" : String(value);
+
+/** The method's options that have a fixed set of values; others are set from Python. */
+export function optionFields(
+  entry: MethodEntry,
+  given: Record<string, Json>,
+  change: (values: Record<string, Json>) => void,
+  signal: AbortSignal,
+): HTMLElement | null {
+  const known = entry.options.filter((option) => (option.choices?.length ?? 0) > 1);
+  if (known.length === 0) return null;
+  const field = (option: MethodOption) => {
+    const select = h("select", { "aria-label": option.name, "data-option": option.name });
+    for (const choice of option.choices ?? []) {
+      const usual = JSON.stringify(choice) === JSON.stringify(option.default) ? " (usual)" : "";
+      select.append(h("option", { value: JSON.stringify(choice) }, `${inWords(choice)}${usual}`));
+    }
+    select.value = JSON.stringify(given[option.name] ?? option.default);
+    select.addEventListener(
+      "change",
+      () => {
+        const { [option.name]: _former, ...rest } = given;
+        const value = JSON.parse(select.value) as Json;
+        const same = JSON.stringify(value) === JSON.stringify(option.default);
+        change(same ? rest : { ...rest, [option.name]: value });
+      },
+      { signal },
+    );
+    const name = h("code", {}, option.name);
+    return h("label", { class: "mix-option" }, name, select, h("span", {}, option.help));
+  };
+  return h("fieldset", { class: "mix-options" }, h("legend", {}, "Options"), ...known.map(field));
 }

@@ -1,6 +1,6 @@
 /** The method toggles, by family, with their cards. */
 
-import { cardContent } from "./card";
+import { cardContent, optionFields } from "./card";
 import type { Context, View } from "./context";
 import { h, rove, setAttributes, setRoving, setText, show } from "./dom";
 import type { State } from "./state";
@@ -25,7 +25,7 @@ export function methodsBar(element: HTMLElement, context: Context): View {
   const about = h(
     "button",
     { type: "button", class: "mix-link", "aria-expanded": "false" },
-    "formula and paper",
+    "formula, paper, options",
   );
   const card = h("div", {
     class: "mix-card",
@@ -45,6 +45,8 @@ export function methodsBar(element: HTMLElement, context: Context): View {
   function open(entry: MethodEntry, anchor: Element): void {
     clearTimeout(timer);
     card.replaceChildren(...cardContent(entry));
+    const options = pinned ? optionsOf(entry) : null;
+    if (options) card.append(options);
     show(card, true);
     const frame = element.getBoundingClientRect();
     const box = anchor.getBoundingClientRect();
@@ -52,6 +54,19 @@ export function methodsBar(element: HTMLElement, context: Context): View {
     card.style.left = `${Math.max(left, 0)}px`;
     card.style.top = `${box.bottom - frame.top + 6}px`;
     about.setAttribute("aria-expanded", String(pinned));
+  }
+  /** Options can be set in a card that stays open. */
+  function optionsOf(entry: MethodEntry): HTMLElement | null {
+    const params = state?.traits.params ?? {};
+    return optionFields(
+      entry,
+      params[entry.id] ?? {},
+      (values) => {
+        context.set({ params: { ...params, [entry.id]: values } });
+        close();
+      },
+      context.signal,
+    );
   }
   function close(): void {
     clearTimeout(timer);

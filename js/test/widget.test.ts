@@ -288,6 +288,21 @@ test("the card has formula, paper and cost", async () => {
   expect(card.querySelector("a")?.getAttribute("rel")).toContain("noopener");
 });
 
+test("options with fixed values can be set in the card", async () => {
+  const { host, root } = await start();
+  const choose = (value: string) => {
+    (root.querySelector(".mix-about button") as HTMLElement).click();
+    const select = root.querySelector('[data-option="p"]') as HTMLSelectElement;
+    select.value = value;
+    select.dispatchEvent(new Event("change", { bubbles: true }));
+  };
+  choose("2");
+  expect(host.get("params")).toEqual({ alti: { p: 2 } });
+  await settle();
+  choose("1");
+  expect(host.get("params")).toEqual({ alti: {} });
+});
+
 test("the end removes everything", async () => {
   const { host, life, root } = await start();
   life.abort();

@@ -6,7 +6,7 @@ import { h, rove, setAttributes, setRoving, setText, sync } from "../dom";
 import { number, percent, plural } from "../format";
 import { createLegend } from "../legend";
 import type { State } from "../state";
-import { ranks, sumOf } from "../stats";
+import { largestSize, ranks, sumOf } from "../stats";
 import { createTable } from "../table";
 import type { Unit } from "../units";
 import { meaning } from "../words";
@@ -219,6 +219,7 @@ function drawRanking(
         .sort((a, b) => Math.abs(values[b] as number) - Math.abs(values[a] as number))
         .slice(0, RANKED)
     : [];
+  const peak = values ? largestSize(values) : 0;
   list.setAttribute("aria-label", `The ${plural(order.length, "strongest token")}`);
   sync(
     list,
@@ -245,7 +246,7 @@ function drawRanking(
       setText(name, state.label(state.layout.cols[c] as number));
       setText(figure, number(value));
       const bar = track.firstElementChild as HTMLElement;
-      bar.style.width = `${scale ? Math.max(1, (100 * Math.abs(value)) / scale.max) : 0}%`;
+      bar.style.width = `${peak > 0 ? Math.max(1, (100 * Math.abs(value)) / peak) : 0}%`;
       bar.style.backgroundColor = scale
         ? scale.css(scale.signed ? Math.sign(value) * scale.max * 0.7 : scale.max * 0.62)
         : "";
