@@ -1,6 +1,7 @@
 # "make help" lists the targets. Python 3.10+ and make are all that has to be there.
 PYTHON ?= python3
 VENV   ?= .venv
+OLDEST ?= .venv-oldest
 
 BIN := $(VENV)/bin
 PY  := $(BIN)/python
@@ -11,10 +12,11 @@ JS  := $(PY) -m tools.js
 SOURCES := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup check lint types js fast bench build-js dev format pins clean
+.PHONY: help demo test setup check lint types js docs fast test-oldest bench build-js dev format \
+        pins clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo  ## open the quickstart notebook in JupyterLab, offline
 	@$(PY) -m tools.demo
@@ -26,7 +28,7 @@ setup: $(VENV)/.dev  ## everything for development: Python packages, Node packag
 	@$(JS) setup
 	@$(PY) -m tools.browser
 
-check: lint types js  ## everything that CI runs, without installing
+check: lint types js docs  ## everything that CI runs, without installing
 	$(PY) -m pytest
 
 lint:  ## style of the Python code and the notebooks
@@ -41,8 +43,18 @@ types:  ## types of the Python code
 js:  ## types, style and tests of the TypeScript code, and that the bundle is up to date
 	$(JS) run types lint test bundle-check
 
+docs:  ## the documentation, into build/docs; a broken link or name is an error
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+
 fast:  ## the fast Python tests only
 	$(PY) -m pytest -m "not browser and not slow"
+
+test-oldest:  ## the fast tests with the oldest supported versions, in an environment of their own
+	@test -x $(OLDEST)/bin/python || $(PYTHON) -m tools.make_venv $(OLDEST)
+	@$(OLDEST)/bin/python -m pip install --quiet --upgrade pip
+	@$(OLDEST)/bin/python -m tools.oldest > $(OLDEST)/oldest.txt
+	@$(OLDEST)/bin/python -m pip install --quiet -c $(OLDEST)/oldest.txt --editable . --group fast
+	$(OLDEST)/bin/python -m pytest -m "not browser and not slow"
 
 bench: $(VENV)/.dev  ## speed, memory and faithfulness, as ratios
 	$(PY) -m benchmarks
@@ -64,7 +76,7 @@ pins: $(VENV)/.dev  ## write constraints.txt from what is installed
 	$(PY) -m tools.pin
 
 clean:  ## remove the environment and all that can be built again
-	rm -rf $(VENV) js/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) js/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(PY):
 	$(PYTHON) -m tools.make_venv $(VENV)

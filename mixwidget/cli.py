@@ -98,8 +98,8 @@ def _explain(options: argparse.Namespace, parser: argparse.ArgumentParser) -> No
     for id in methods:
         found[id] = _run(case, id, target, focus, params[id], show)
     for path in options.output:
-        for written in _write(found, path):
-            show.say(f"wrote {written}")
+        _write(found, path)
+        show.say(f"wrote {path}")
     if not options.output:
         _print(list(found.values()))
 
@@ -169,25 +169,21 @@ def _check_output(path: str) -> None:
         raise InputError(f"There is no folder {str(folder)!r} to write into.")
 
 
-def _write(found: dict[str, Explanation], path: str) -> list[str]:
-    """All methods into one file; pictures of several into a file each, named by the method."""
+def _write(found: dict[str, Explanation], path: str) -> None:
+    """All methods into one file, one below the other in a picture."""
     from .export import export
 
-    target = Path(path)
-    ending = target.suffix.lower().removeprefix(".")
+    ending = Path(path).suffix.lower().removeprefix(".")
+    first, *others = found.values()
     if ending == "csv":
         import pandas as pd
 
         frames = [one.to_frame() for one in found.values()]
-        pd.concat(frames, ignore_index=True).to_csv(target, index=False)
-        return [path]
-    if ending in PICTURES and len(found) > 1:
-        paths = [target.with_name(f"{target.stem}.{id}{target.suffix}") for id in found]
-        for each, (id, one) in zip(paths, found.items(), strict=True):
-            each.write_bytes(export({id: one}, ending)[2])
-        return [str(each) for each in paths]
-    target.write_bytes(export(found, ending)[2])
-    return [path]
+        pd.concat(frames, ignore_index=True).to_csv(path, index=False)
+    elif ending in PICTURES and others:
+        first.plot("compare", others=others, difference=False).savefig(path)
+    else:
+        Path(path).write_bytes(export(found, ending)[2])
 
 
 def _print(found: list[Explanation]) -> None:

@@ -173,7 +173,12 @@ class Explanation:
         return read_one(source, method)
 
     def plot(self, kind: str | None = None, **options: Any) -> Figure:
-        """A matplotlib Figure: kind = "text", "map" or "layers"."""
+        """A matplotlib Figure that looks like the widget.
+
+        Args:
+            kind: "text", "map", "layers", "graph", "multiples" or "compare".
+            **options: of that kind, see `mixwidget.plots.plot_explanation`.
+        """
         from .plots import plot_explanation
 
         return plot_explanation(self, kind, **options)

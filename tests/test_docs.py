@@ -1,0 +1,166 @@
+"""The documentation: what it says can be run, and the site asks nothing of anybody."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlparse
+
+import pytest
+
+import mixwidget
+from mixwidget.arguments import PARSERS
+from mixwidget.methods.registry import all_methods, forget
+from mixwidget.metrics import METRICS
+from tools.docs_methods import methods_page, metrics_page
+from tools.oldest import oldest
+from tools.project import ROOT, read_project
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+DOCS = ROOT / "docs"
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """The code blocks of a page that are not indented (into a tab)."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def test_the_quickstart_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    scope: dict[str, object] = {}
+    for number, code in enumerate(blocks("quickstart.md", "python")):
+        exec(compile(code, f"quickstart.md, block {number}", "exec"), scope)
+    view = scope["view"]
+    assert isinstance(view, mixwidget.MixView)
+    view.close()
+
+
+def test_a_method_can_be_added_as_described() -> None:
+    (code,) = blocks("api/extend.md", "python")
+    try:
+        exec(code, {})
+        model, tokenizer = mixwidget.demo.load()
+        e = mixwidget.explain(model, "not bad", "last_token", tokenizer=tokenizer)
+        assert e.scores.tolist() == [0, 0, 0, 1]
+    finally:
+        forget("last_token")
+
+
+def test_the_commands_are_commands() -> None:
+    lines = [line for block in blocks("command-line.md", "sh") for line in block.splitlines()]
+    tried = 0
+    for line in lines:
+        words = shlex.split(line.partition("| ")[2] or line, comments=True)
+        if words[:1] != ["mixwidget"]:
+            continue
+        command = words[1] if words[1] in PARSERS else "explain"
+        PARSERS[command]().parse_args(words[2:] if words[1] in PARSERS else words[1:])
+        tried += 1
+    assert tried >= 8
+
+
+@pytest.mark.parametrize("page", [DOCS / "install.md", ROOT / "README.md"], ids=lambda p: p.name)
+def test_the_versions_are_those_of_the_package(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    bounds = dict(
+        re.match(r"([\w-]+)>=(\d+(?:\.\d+)*)", line).groups()  # type: ignore[union-attr]
+        for line in read_project()["project"]["dependencies"]
+    )
+    bounds["python"] = read_project()["project"]["requires-python"].removeprefix(">=")
+    rows = re.findall(r"^\| ([\w]+) \| (\d[\d.]*)", text, re.MULTILINE)
+    named = {name.lower().replace("pytorch", "torch"): version for name, version in rows}
+    assert {"python", "torch", "transformers", "anywidget", "ipywidgets"} <= set(named)
+    for name, version in named.items():
+        assert [*bounds[name].split("."), "0"][:2] == [*version.split("."), "0"][:2], name
+
+
+def test_every_public_name_is_described() -> None:
+    pages = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "api").glob("*.md"))
+    packages = {"demo": "mixwidget.demo.load", "metrics": "mixwidget.metrics."}
+    for name in mixwidget.__all__:
+        named = re.escape(packages[name]) if name in packages else rf":::.*\.{name}$"
+        assert re.search(named, pages, re.MULTILINE), name
+
+
+def test_pages_from_the_registry() -> None:
+    page = methods_page()
+    for entry in all_methods():
+        assert f"### `{entry.id}` {{ #{entry.id} }}" in page
+        assert entry.formula in page
+        assert f"({entry.link})" in page
+        for param in entry.params:
+            assert f"| `{param.name}` |" in page
+    assert page == methods_page()
+    assert all(f"[`{id}`]" in metrics_page() for id in METRICS)
+
+
+def test_oldest_versions() -> None:
+    assert oldest("torch>=2.6") == "torch==2.6.*"
+    assert oldest("pandas>=2.2.2") == "pandas==2.2.*"
+    assert oldest("ipywidgets>=8,<9") == "ipywidgets==8.0.*"
+    with pytest.raises(SystemExit, match="no lower bound"):
+        oldest("torch")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.slow
+def test_the_site_needs_no_network(site: Path) -> None:
+    loads = re.compile(
+        r'<(?:script|img|iframe|source)[^>]*\ssrc="([^"]+)"|<link[^>]*href="([^"]+)"'
+    )
+    pages = list(site.rglob("*.html"))
+    assert len(pages) >= 14
+    for page in pages:
+        for match in loads.finditer(page.read_text(encoding="utf-8")):
+            url = match.group(1) or match.group(2)
+            assert not urlparse(url).netloc, f"{page.name} loads {url}"
+    for style in site.rglob("*.css"):
+        assert not re.search(r"url\(['\"]?(https?:)?//", style.read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+def test_formulas_are_drawn_by_the_browser(site: Path) -> None:
+    page = (site / "method-table.html").read_text(encoding="utf-8")
+    assert page.count('display="block"') >= len(all_methods())
+    assert "arithmatex" not in page
+    shown = re.sub(r"<math.*?</math>", "", page, flags=re.DOTALL)
+    assert not re.search(r"\\(frac|sum|mathrm|quad)", shown)
+
+
+@pytest.mark.browser
+def test_the_site_from_disk(site: Path, browser: Browser) -> None:
+    """Opened as files: it asks nobody, search finds, and a phone's width is enough."""
+    outside: list[str] = []
+    errors: list[str] = []
+    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.on("request", lambda request: outside.append(request.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto((site / "index.html").as_uri())
+    page.click(".md-search__input")
+    page.keyboard.type("value zeroing")
+    found = page.locator(".md-search-result__item a").first
+    found.wait_for(timeout=20_000)
+    page.set_viewport_size({"width": 400, "height": 800})
+    for path in sorted(site.rglob("*.html")):
+        page.goto(path.as_uri())
+        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0, f"{path.name} is {wide} pixels too wide"
+    context.close()
+    assert not [url for url in outside if urlparse(url).scheme not in ("file", "data", "blob")]
+    assert not errors
