@@ -113,6 +113,8 @@ class Result:
         whole = self.explanation
         if whole is None or not self.follows_focus or not 0 <= focus < self.tokens:
             return whole
+        if whole.maps is not None:
+            whole.rollout()  # kept with the whole, so that other tokens need not roll out again
         return whole.with_focus(focus, target)
 
     def array(self, want: Want) -> Array | None:

@@ -164,6 +164,9 @@ class Notebook(Sheet):
 
         return str(self.until(ready, "the kernel is ready", 60))
 
+    def kernel_status(self) -> str:
+        return str(self.page.evaluate(_KERNEL)[2])
+
     def save(self) -> None:
         self.page.evaluate(
             "() => (window.jupyterapp || window.jupyterlab).shell.currentWidget.context.save()"
@@ -189,6 +192,10 @@ class Notebook(Sheet):
         seen = self.page.evaluate(_EXECUTE, code)
         assert not seen["error"], seen["error"]
         return str(seen["text"]).strip()
+
+    def begin(self, code: str) -> None:
+        """Start code in the kernel and do not wait for its end."""
+        self.page.evaluate(f"(code) => {{ ({_EXECUTE})(code); }}", code)
 
     def cell_errors(self) -> list[str]:
         selector = (

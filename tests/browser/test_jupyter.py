@@ -127,6 +127,13 @@ def test_edited_text_runs(book: Notebook) -> None:
     assert value(book, "view.text") == "a deep and moving film"
 
 
+def test_it_streams_while_a_cell_is_busy(book: Notebook) -> None:
+    book.begin("import time; view.text = 'we saw it'; time.sleep(4); shown = view.status['state']")
+    book.until(lambda: "saw" in book.tokens() and book.state() == "ready", "it is shown", 3.5)
+    assert book.kernel_status() == "busy"
+    assert value(book, "shown") == "ready"
+
+
 def test_bad_text_is_an_error_in_words_and_not_the_end(book: Notebook) -> None:
     book.part("text-input").fill("film " * 300)
     book.part("text-input").press("Enter")
