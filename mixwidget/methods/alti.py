@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 
 
 def _cost(size: Size) -> float:
-    """n^2 d (H + a few) per layer, bound by memory, against the layer's own products."""
-    pairs = size.tokens * size.width * (2 * size.heads + 24)
-    layer = 2 * (4 * size.width**2 + 2 * size.width * size.inner + 2 * size.tokens * size.width)
-    return 0.2 + 2 * pairs / layer
+    """n^2 d (H + a few passes through memory) a layer, against the layer's own products."""
+    layer = 4 * size.width**2 + 2 * size.width * size.inner + 2 * size.tokens * size.width
+    return 0.35 + size.tokens * size.width * (size.heads + 15) / layer
 
 
 @method(

@@ -37,7 +37,7 @@ _ABNAR = {
     measures="How much each token attends to each other, averaged over heads.",
     formula=r"M_{ij} = \frac{1}{H} \sum_h A^h_{ij}",
     ignores="What is attended to: values, residual connection, norms and feed-forward.",
-    cost=lambda size: 0.05,
+    cost=lambda size: 0.15,
 )
 def raw_attention(run: Run) -> Iterator[Part]:
     """M = mean over heads of A, [n, n]. Scores are the focus row of the last layer."""
@@ -55,7 +55,7 @@ def raw_attention(run: Run) -> Iterator[Part]:
     measures="Attention followed through the layers, half of each token kept by the residual.",
     formula=r"M = \tfrac12 W + \tfrac12 I, \quad R^l = M^l R^{l-1}",
     ignores="Values and norms; the residual's true share, which is assumed to be one half.",
-    cost=lambda size: 0.05,
+    cost=lambda size: 0.15,
 )
 def attention_rollout(run: Run) -> Iterator[Part]:
     """M = 0.5 W + 0.5 I with W the mean over heads; layers are multiplied."""
@@ -121,7 +121,7 @@ def attention_flow(run: Run) -> Iterator[Part]:
     r"M_{ii} = 1 - r_i, \quad "
     r"r_i = \frac{\|\sum_{j \ne i} u_{ij}\|}{\|\sum_{j \ne i} u_{ij}\| + \|u_{ii}\|}",
     ignores="The size of the values, within what comes from other tokens; the feed-forward.",
-    cost=lambda size: 0.25,
+    cost=lambda size: 0.35,
 )
 def attention_residual(run: Run) -> Iterator[Part]:
     """W without its diagonal, rows normalised, times r_i, and 1 - r_i on the diagonal. [n, n]

@@ -21,8 +21,8 @@ LIMIT_SECONDS = 600.0
 
 
 def _cost(size: Size) -> float:
-    """n d products, each about as long as the attention part of a forward pass."""
-    return 0.7 * size.tokens * size.width
+    """n d products, each a backward pass through attention."""
+    return 0.4 * size.tokens * size.width
 
 
 @method(
@@ -67,7 +67,7 @@ def hta(run: Run, *, samples: int | None = None, seed: int = 0) -> Iterator[Part
         run.info["standard_error"] = np.zeros((count, tokens, tokens), np.float32)
     for layer in run.layers():
         trace = run.trace
-        graph = LayerGraph(run.source.model, trace.layers[layer], trace.spec)
+        graph = LayerGraph(run.source.model, trace.layers[layer])
         if samples is None:
             yield run.part(layer, exact_squares(graph, run.tick).sqrt())
             continue

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def _cost(size: Size) -> float:
     """The second feed-forward product for n^2 rows instead of n."""
     layer = 4 * size.width**2 + 2 * size.width * size.inner + 2 * size.tokens * size.width
-    return 1.4 * size.tokens * size.width * size.inner / layer + 1
+    return 2 + 1.1 * size.tokens * size.width * size.inner / layer
 
 
 @method(

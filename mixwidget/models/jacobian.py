@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from . import tap
-from .blocks import BlockSpec, at
+from .blocks import at
 from .trace import LayerRecord
 
 # Numbers that one batch of products may hold in each intermediate result (32 MB of float32).
@@ -27,7 +27,7 @@ class LayerGraph:
     Parameters get no gradients and the model is left as it was.
     """
 
-    def __init__(self, model: nn.Module, record: LayerRecord, spec: BlockSpec) -> None:
+    def __init__(self, model: nn.Module, record: LayerRecord) -> None:
         module = record.module
         kind = next(module.parameters())
         inputs = record.input.detach()
@@ -36,7 +36,7 @@ class LayerGraph:
         self._below: Tensor | None = None
         arguments = {k: v for k, v in record.arguments.items() if k != "args"}
         with tap.borrowed(model), torch.enable_grad():
-            hook = at(module, spec.out).register_forward_hook(self._cut)
+            hook = at(module, record.spec.out).register_forward_hook(self._cut)
             try:
                 result: Any = module(self.x, *record.arguments.get("args", ()), **arguments)
             finally:
