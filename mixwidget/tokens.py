@@ -14,7 +14,7 @@ class Token(str):
     Attributes:
         id: vocabulary id.
         position: index in the model's input (`str.index` is taken).
-        special: added by the tokenizer ([CLS], [SEP], <s>, ...), not part of the text.
+        special: added by the tokenizer (`[CLS]`, `<s>`, ...), not part of the text.
         word: running number of the word it belongs to, None for special tokens.
         segment: 0 for the text, 1 for the text pair.
         start, end: characters of its segment's text, None if the tokenizer cannot say.

@@ -84,6 +84,12 @@ def on_page_content(content: str, **_: Any) -> str:
     return _MATH.sub(_mathml, content)
 
 
+_BARS = re.compile(r"\\[bB]igg?[lr]?\\\|")
+
+
 def _mathml(found: re.Match[str]) -> str:
     tex = html.unescape(found.group(3)).strip()
+    # The converter knows \left\| and \right\| but no \Big\|, which stands in pairs.
+    for number in range(len(_BARS.findall(tex))):
+        tex = _BARS.sub(r"\\right\\|" if number % 2 else r"\\left\\|", tex, count=1)
     return to_mathml(tex, display="block" if found.group(2) == "[" else "inline")

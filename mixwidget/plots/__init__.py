@@ -37,33 +37,35 @@ KINDS = tuple(_DRAW)
 def plot_explanation(explanation: Explanation, kind: str | None = None, **options: Any) -> Picture:
     """Draw an explanation. `kind` is what is drawn:
 
-    text       the input's tokens, shaded by their scores (the default)
-    map        one map, row = target token, column = source token
-    layers     layers up, tokens across: how the scores of the focus token form
-    graph      tokens across, layers up, edges as strong as the contributions
-    multiples  a small map for each layer; with `others`, a row for each method
-    compare    several explanations of one text, and their signed difference to this one
+    - `text`: the input's tokens, shaded by their scores (the default)
+    - `map`: one map, row = target token, column = source token
+    - `layers`: layers up, tokens across: how the scores of the focus token form
+    - `graph`: tokens across, layers up, edges as strong as the contributions
+    - `multiples`: a small map for each layer; with `others`, a row for each method
+    - `compare`: several explanations of one text, and their signed difference to this one
 
-    Options of every kind:
-        special: False hides special tokens; unsigned values of the rest are scaled up.
-        unit: "words" merges subwords: what they give is added, what they take averaged.
-        colours: scale of unsigned values: "blues", "greys", "viridis" or "cividis".
-        title: a heading of your own; "" for none.
+    Options of every kind are
 
-    Options of some kinds:
-        layer (text, map, compare): up to which layer, or which layer; the last by default.
-        how (text, map, layers, multiples, compare): "rollout" (from the input up to the layer),
-            "layer" (that layer alone) or "sum". Text and compare show the method's own scores
-            unless `how` or `layer` is given.
-        threshold (graph): edges weaker than this share of the strongest are left out.
-        top_k (graph): keep this many edges of each token instead.
-        trace (graph): (layer, token): only what reaches this token, each edge as strong as the
-            share that passes there. True traces the focus token from the last layer.
-        fold (graph): above so many columns those that carry least are folded together.
-        total (layers): whether methods with scores per layer get a row for their sum.
-        others (multiples, compare): further explanations of the same text.
-        of (compare): "text", or "map" where all methods have maps.
-        difference (compare): False leaves the differences out.
+    - `special`: False hides special tokens; unsigned values of the rest are scaled up.
+    - `unit`: "words" merges subwords: what they give is added, what they take averaged.
+    - `colours`: scale of unsigned values: "blues", "greys", "viridis" or "cividis".
+    - `title`: a heading of your own; "" for none.
+
+    Options of some kinds are
+
+    - `layer` (text, map, compare): up to which layer, or which layer; the last by default.
+    - `how` (text, map, layers, multiples, compare): "rollout" (from the input up to the layer),
+      "layer" (that layer alone) or "sum". Text and compare show the method's own scores
+      unless `how` or `layer` is given.
+    - `threshold` (graph): edges weaker than this share of the strongest are left out.
+    - `top_k` (graph): keep this many edges of each token instead.
+    - `trace` (graph): (layer, token): only what reaches this token, each edge as strong as the
+      share that passes there. True traces the focus token from the last layer.
+    - `fold` (graph): above so many columns those that carry least are folded together.
+    - `total` (layers): whether methods with scores per layer get a row for their sum.
+    - `others` (multiples, compare): further explanations of the same text.
+    - `of` (compare): "text", or "map" where all methods have maps.
+    - `difference` (compare): False leaves the differences out.
     """
     kind = kind or "text"
     if kind not in _DRAW:
