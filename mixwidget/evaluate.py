@@ -177,7 +177,11 @@ def _results(
     lost: Exception | None = None
     try:
         for unit in units:
-            waiting[executor.submit(run_unit, unit)] = unit
+            try:
+                waiting[executor.submit(run_unit, unit)] = unit
+            except Exception as error:  # a pool that broke meanwhile takes no more
+                lost = error
+                break
         while waiting:
             for future in as_completed(list(waiting)):
                 unit = waiting.pop(future)

@@ -211,6 +211,17 @@ def test_the_mask_that_is_asked_about_stays():
     assert np.isfinite(metrics.blank_out_rho(e, shared))
 
 
+def test_the_second_mask_can_be_asked_about():
+    model, tokenizer = tiny.model("bert", "MaskedLM"), tiny.tokenizer()
+    text = "the [MASK] is [MASK] bad"
+    e = explain(model, text, "raw_attention", tokenizer=tokenizer, focus=4)
+    shared = metrics.evidence(e, model, tokenizer)
+    assert e.target.position == 4
+    assert shared.removable == (1, 2, 3, 5)
+    blank = explain(model, text, "blank_out", tokenizer=tokenizer, focus=4, target=e.target)
+    np.testing.assert_allclose(shared.explanation("blank_out").scores, blank.scores, atol=1e-6)
+
+
 @pytest.mark.parametrize(("family", "head"), [("gpt2", "CausalLM"), ("llama", "CausalLM")])
 def test_causal_models_are_measured(family, head):
     model, tokenizer = tiny.model(family, head), tiny.tokenizer()

@@ -83,8 +83,9 @@ class Evidence:
         key = (method, tuple(sorted((name, repr(value)) for name, value in params.items())))
         with self._lock:
             if key not in self._explanations:
+                place = self.target.position  # a language model is asked at the same token
                 self._explanations[key] = explain_case(
-                    self.case, method, target=self.target, **params
+                    self.case, method, target=self.target, focus=place, **params
                 )
             return self._explanations[key]
 
