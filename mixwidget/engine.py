@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -279,6 +279,36 @@ def stream(
     return parts(start(case, method, target=target, focus=focus, params=params))
 
 
+@overload
+def explain(
+    model: Any,
+    text: str,
+    method: str = "alti",
+    *,
+    tokenizer: Any = None,
+    text_pair: str | None = None,
+    target: Any = None,
+    focus: Any = None,
+    truncate: bool = False,
+    **params: Any,
+) -> Explanation: ...
+
+
+@overload
+def explain(
+    model: Any,
+    text: list[str] | tuple[str, ...],
+    method: str = "alti",
+    *,
+    tokenizer: Any = None,
+    text_pair: Sequence[str] | None = None,
+    target: Any = None,
+    focus: Any = None,
+    truncate: bool = False,
+    **params: Any,
+) -> list[Explanation]: ...
+
+
 def explain(
     model: Any,
     text: str | Sequence[str],
@@ -290,7 +320,7 @@ def explain(
     focus: Any = None,
     truncate: bool = False,
     **params: Any,
-) -> Any:
+) -> Explanation | list[Explanation]:
     """Explain a text: how its tokens mix, or which of them drove the prediction.
 
     Args:
