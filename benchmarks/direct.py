@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from mixwidget.models.algebra import Block
+from mixwidget.models.source import Source
 
 # More than this in one tensor and the direct way is not tried.
 LIMIT_BYTES = 4 * 2**30
@@ -75,4 +76,35 @@ DIRECT: dict[str, tuple[Callable[[Block], Tensor], bool]] = {
     "globenc": (norms, True),
     "alti": (alti, True),
     "value_zeroing": (value_zeroing, False),
+}
+
+
+def captum_alone(source: Source, inputs: dict[str, Tensor]) -> None:
+    """Integrated gradients as one would call captum by hand: same steps, baseline and batches."""
+    from captum.attr import IntegratedGradients
+
+    model, ids = source.model, inputs["input_ids"]
+    words = model.get_input_embeddings()
+    embeddings = words(ids).detach()
+    baseline = words(torch.full_like(ids, source.tokenizer.mask_token_id)).detach()
+    held = {name: tensor for name, tensor in inputs.items() if name != "input_ids"}
+
+    def probability(vectors: Tensor) -> Tensor:
+        others = {name: tensor.expand(len(vectors), -1) for name, tensor in held.items()}
+        logits = model(inputs_embeds=vectors, use_cache=False, **others).logits
+        return logits.softmax(-1)[:, 0]  # type: ignore[no-any-return]
+
+    IntegratedGradients(probability).attribute(
+        embeddings,
+        baselines=baseline,
+        n_steps=100,
+        method="gausslegendre",
+        internal_batch_size=max(1, 1024 // ids.shape[1]),
+        return_convergence_delta=True,
+    )
+
+
+# Method id -> the same by the library it stands on, for one text.
+ALONE: dict[str, Callable[[Source, dict[str, Tensor]], None]] = {
+    "integrated_gradients": captum_alone,
 }

@@ -28,7 +28,7 @@ from typing import Any
 import torch
 
 from benchmarks.cases import FULL_LAYERS, SIZES, Size, build, text
-from benchmarks.direct import DIRECT, too_large
+from benchmarks.direct import ALONE, DIRECT, too_large
 from mixwidget import explain
 from mixwidget.engine import prepare
 from mixwidget.errors import MixwidgetError
@@ -122,6 +122,9 @@ def measure(method: Method, size: Size, tokens: int, repeats: int, memory: bool,
         row.ratio = bench.ratio(lambda: bench.explain(method.id), repeats)
     except MixwidgetError as error:
         return replace(row, note=f"refused: {type(error).__name__}")
+    if method.id in ALONE:
+        row.direct = bench.ratio(lambda: ALONE[method.id](bench.source, bench.inputs), 3)
+        row.note = "direct: captum alone"
     if method.id in DIRECT:
         row.direct = bench.direct(method.id)
         row.note = "" if row.direct is not None else "direct does not fit in memory"

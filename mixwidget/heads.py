@@ -306,7 +306,9 @@ def _found_masks(run: Run) -> tuple[list[Array], str]:
     if name and Path(name) == FOLDER and (FOLDER / FILE).exists():
         masks = HeadMasks.load(FOLDER / FILE)
         if masks.mask.shape == shape:
-            return _checked([masks.syntactic, masks.positional], shape), "the demo model's own"
+            return _checked([masks.syntactic, masks.positional], shape), _noted(
+                "the demo model's own", masks.mask
+            )
     positions = _Positions(*shape)
     positions.add(_weights(run.trace), run.encoding)
     best, _ = positions.best()
@@ -315,6 +317,9 @@ def _found_masks(run: Run) -> tuple[list[Array], str]:
         f"positional heads found in this text alone ({int(mask.sum())} of {mask.size}); "
         "mixwidget.head_masks finds better ones from a corpus"
     )
-    if not mask.any():
-        note += ". No head is positional here: relevance goes down the residual path only"
-    return [mask], note
+    return [mask], _noted(note, mask)
+
+
+def _noted(note: str, mask: Any) -> str:
+    empty = "; it holds no head, so relevance goes down the residual path only"
+    return note if np.any(mask) else note + empty
