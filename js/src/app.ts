@@ -30,6 +30,7 @@ import { headsView } from "./views/heads";
 import { layersView } from "./views/layers";
 import { mapView } from "./views/map";
 import { multiplesView } from "./views/multiples";
+import { moveLayer } from "./views/shared";
 import { textView } from "./views/text";
 import { captionOf, treatment } from "./words";
 
@@ -110,7 +111,7 @@ export function mount(element: HTMLElement, host: Host, store: Store, signal: Ab
   const methods = h("div", { class: "mix-methods" });
   const tabs = h("div", { class: "mix-tabs", role: "tablist", "aria-label": "Views" });
   const strip = h("div", { class: "mix-controls", role: "group", "aria-label": "Controls" });
-  const caption = h("p", { class: "mix-caption", "data-part": "caption" });
+  const caption = h("p", { class: "mix-caption", "data-part": "caption", "aria-live": "polite" });
   const notes = h("p", { class: "mix-notes" });
   const panel = h("div", { class: "mix-panel", role: "tabpanel", tabindex: "-1" });
   const foot = h("div", { class: "mix-foot" });
@@ -231,6 +232,12 @@ export function mount(element: HTMLElement, host: Host, store: Store, signal: Ab
     // Keys that are used here are not for the notebook around.
     if (event.key === "Escape") tip.hide();
     event.stopPropagation();
+  });
+  listen(panel, "keydown", (event) => {
+    const by = { PageUp: 1, PageDown: -1 }[event.key];
+    if (!state || by === undefined) return;
+    moveLayer(state, context, by);
+    event.preventDefault();
   });
   signal.addEventListener("abort", () => root.remove());
   element.append(root);

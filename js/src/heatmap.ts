@@ -269,7 +269,7 @@ export function createHeatmap(context: Context, hooks: HeatHooks, zoomable = tru
       }
       setAttributes(base, { "aria-label": next.label });
       setAttributes(scroller, {
-        "aria-label": `${next.label}. Arrow keys move, Enter chooses${zoomable ? ", plus and minus zoom" : ""}.`,
+        "aria-label": `${next.label}. Arrow keys move, Enter chooses, Page Up and Page Down change the layer${zoomable ? ", plus and minus zoom" : ""}.`,
       });
       if (cursor && (cursor.row >= next.rows.length || cursor.col >= next.cols.length))
         cursor = null;

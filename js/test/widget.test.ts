@@ -215,6 +215,23 @@ test("the graph is walked and traced by keyboard", async () => {
   expect(all("trace-clear")[0]?.hidden).toBe(true);
 });
 
+test("the map is walked by keyboard: rows are the focus, pages the layers, plus zooms", async () => {
+  const { host, root } = await start("review", { view: "map" });
+  const scroller = root.querySelector(".mix-view-map .mix-scroll") as HTMLElement;
+  press(scroller, "ArrowDown");
+  expect(host.get("focus")).toBe(1);
+  press(scroller, "PageDown");
+  expect(host.get("layer")).toBe(2);
+  press(scroller, "ArrowRight");
+  expect(root.querySelector(".mix-tip")?.textContent).toMatch(/takes from/);
+  const inner = scroller.querySelector(".mix-scroll-inner") as HTMLElement;
+  const before = Number.parseFloat(inner.style.width);
+  press(scroller, "+");
+  expect(Number.parseFloat(inner.style.width)).toBeGreaterThan(before);
+  press(scroller, "0");
+  expect(Number.parseFloat(inner.style.width)).toBeCloseTo(before);
+});
+
 test("an edited text is sent with Enter or Run; Escape takes it back", async () => {
   const { host, find } = await start();
   const input = find<HTMLTextAreaElement>("text-input");

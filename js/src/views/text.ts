@@ -30,9 +30,9 @@ export function textView(element: HTMLElement, context: Context): View {
   const main = h(
     "div",
     { class: "mix-text-main" },
+    legend.element,
     blocks,
     notice.element,
-    legend.element,
     table.element,
   );
   element.append(h("div", { class: "mix-text" }, main, rankingBox));
