@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,16 +19,16 @@ from traitlets import TraitError
 from . import protocol
 from .controls import CONTROLS, Controls, check_method
 from .describe import EMPTY_MODEL, plain
-from .errors import InputError, MixwidgetError, ModelInputError
+from .errors import InputError
 from .export import export, format_of
 from .inbox import Wish
+from .opening import check_text, find_opener
 from .protocol import Message
 from .session import CACHE_BYTES, Session
 
 if TYPE_CHECKING:
     from .engine import Case
     from .explanation import Explanation
-    from .models import Source
 
 _STATIC = Path(__file__).parent / "static"
 _ASKS = ("text", "text_pair", "method", "compared", "params", "focus", "target")
@@ -93,9 +90,9 @@ class MixView(Controls, anywidget.AnyWidget):
         cache_bytes: int = CACHE_BYTES,
         **controls: Any,
     ) -> None:
-        opener, text = _opener(model, text, tokenizer)
+        opener, text = find_opener(model, text, tokenizer)
         for name, given in (("text", text), ("text_pair", text_pair)):
-            _check_given_text(given, name)
+            check_text(given, name)
         check_method(method)
         _check_names(controls)
         # Before anything is sent or observed: both may come from another thread.
@@ -345,55 +342,3 @@ def _check_names(controls: dict[str, Any]) -> None:
             near = get_close_matches(name, known, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else f" There are {', '.join(CONTROLS)}."
             raise TypeError(f"MixView has no control {name!r}.{hint}")
-
-
-def _check_given_text(text: Any, name: str) -> None:
-    if text is None and name == "text_pair":
-        return
-    if not isinstance(text, str):
-        raise InputError(f"{name} must be a string, not {type(text).__name__}.")
-    if not text.strip() and name == "text":
-        raise InputError(f"{name} is empty; give it at least one word.")
-
-
-def _opener(model: Any, text: Any, tokenizer: Any) -> tuple[Any, Any]:
-    """How the worker gets the model, and the text. What is cheap to find wrong raises here."""
-    if model is ...:
-        from . import demo
-
-        return _open_demo, demo.SENTENCE if text is ... else text
-    if text is ...:
-        raise InputError("text is missing: MixView(model, text).")
-    if model is None:
-        raise ModelInputError(
-            "model is None: pass a transformers model, the name or folder of one, or a pipeline; "
-            "MixView() alone shows the embedded demo model."
-        )
-    if not isinstance(model, str | os.PathLike):
-        if "torch" not in sys.modules:
-            raise ModelInputError(f"{type(model).__name__} is not a transformers model.")
-        from .models import Source, open_source
-
-        if not isinstance(model, Source):
-            # Is it a model that can be explained? Its tokenizer may take longer to find.
-            open_source(model, tokenizer if tokenizer is not None else _NO_TOKENIZER)
-    return partial(_open, model, tokenizer), text
-
-
-_NO_TOKENIZER = object()
-
-
-def _open(model: Any, tokenizer: Any) -> Source:
-    from .models import open_source
-
-    return open_source(model, tokenizer)
-
-
-def _open_demo() -> Source:
-    from . import demo
-    from .models import open_source
-
-    return replace(open_source(*demo.load()), name="demo model")
-
-
-__all__ = ["MixView", "MixwidgetError"]

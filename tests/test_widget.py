@@ -130,11 +130,15 @@ def test_bad_names_raise_at_once() -> None:
         make(model=tiny.model("bert", "TokenClassification"))
 
 
-def test_names_folders_and_pipelines(page: Page, tmp_path: Path) -> None:
+def test_names_folders_and_pipelines(
+    page: Page, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     MODEL.save_pretrained(tmp_path)
     tiny.tokenizer().save_pretrained(tmp_path)
+    capfd.readouterr()
     view = MixView(str(tmp_path), TEXT, method="raw_attention")
     assert view.wait(30).explanation is not None
+    assert capfd.readouterr() == ("", "")  # no progress bar from a thread
     assert view.model_info["name"] == tmp_path.name
     view.close()
     pipeline = transformers.TextClassificationPipeline(model=MODEL, tokenizer=tiny.tokenizer())
