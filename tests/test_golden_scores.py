@@ -116,7 +116,7 @@ def test_layers_and_maps(name: str, target: int) -> None:
 def test_mask_lrp(name: str, target: int, dtype: torch.dtype) -> None:
     arrays = golden(name)[2]
     shape = (4, 4)
-    masks = [(np.random.RandomState(seed).rand(*shape) > 0.5).astype(int) for seed in (0, 1)]  # noqa: NPY002 - the reference's own generator
+    masks = [(np.random.RandomState(seed).rand(*shape) > 0.5).astype(int) for seed in (0, 1)]
     cases = [
         ("MaskLRP_rand0", {"mask": masks[0], **RELEASED}),
         ("MaskLRP_ones", {"mask": np.ones(shape), **RELEASED}),

@@ -223,3 +223,19 @@ def test_division_is_stable() -> None:
     assert rules.sd(torch.ones(2).double(), zero).tolist() == [0, 0]
     small = torch.tensor([1e-12, -1e-9], dtype=torch.float64)
     assert torch.isfinite(rules.sd(torch.ones(2).double(), small)).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_half_precision_models_are_walked_in_float64(dtype: torch.dtype) -> None:
+    half = tiny.model("bert").to(dtype)
+    true = explain(half.double(), TEXT, "lrp", tokenizer=tiny.tokenizer(), target=1).scores
+    half = tiny.model("bert").to(dtype)
+    found = explain(half, TEXT, "lrp", tokenizer=tiny.tokenizer(), target=1)
+    np.testing.assert_allclose(found.scores, true, atol=1e-5 * np.abs(true).max())
+
+
+def test_a_layer_that_is_not_what_its_spec_says_is_refused() -> None:
+    model = tiny.model("bert")
+    model.bert.encoder.layer[1].intermediate.register_forward_hook(lambda m, a, out: out * 1.5)
+    with pytest.raises(UnsupportedMethodError, match="differs from the model"):
+        explain(model, TEXT, "lrp", tokenizer=tiny.tokenizer())

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _ATTCAT = {
     "paper": "Qiang et al.: AttCAT: Explaining Transformers via Attentive Class Activation Tokens",
     "year": 2022,
-    "link": "https://openreview.net/forum?id=cA8Zor8wFr5",
+    "link": "https://papers.nips.cc/paper_files/paper/2022/hash/20e45668fefa793bd9f2edf19be12c4b-Abstract-Conference.html",
 }
 _GRAD_SAM = {
     "paper": "Barkan et al.: Grad-SAM: Explaining Transformers via Gradient Self-Attention Maps",

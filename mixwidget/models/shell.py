@@ -81,12 +81,14 @@ class Shell:
         for module in self.model.modules():  # hooks that belong to the user's model
             module._forward_hooks.clear()
             module._forward_pre_hooks.clear()
-        self.model.double().eval().requires_grad_(False)
+        # One device for the walk, wherever the model's parts are; Apple's has no float64.
+        self.device = torch.device("cpu") if source.device.type == "mps" else source.device
+        self.model.to(self.device).double().eval().requires_grad_(False)
 
     def _run(self) -> Any:
-        embeddings = token_embeddings(self.source, self.encoding.ids).double()
+        embeddings = token_embeddings(self.source, self.encoding.ids).to(self.device).double()
         self.layers.calls = 0
-        inputs = others(self.encoding, embeddings)
+        inputs = {k: v.to(self.device) for k, v in others(self.encoding, embeddings).items()}
         with tap.borrowed(self.model):
             return self.model(**inputs, **plain_output(self.model))
 
@@ -103,7 +105,7 @@ class Shell:
         A head is a chain of projections with activations and norms between them, which pass
         relevance unchanged. The chain is found by running it.
         """
-        leaf = hidden.detach().unsqueeze(0).requires_grad_()
+        leaf = hidden.detach().to(self.device).unsqueeze(0).requires_grad_()
         calls: list[tuple[nn.Module, Tensor, Tensor]] = []
         with torch.enable_grad():
             output = self._watched(leaf, calls)
@@ -187,4 +189,4 @@ def _through(module: nn.Module, read: Tensor, relevance: Tensor) -> Tensor:
     rows = relevance.reshape(len(relevance), -1, weight.shape[0])
     held = rows.abs().sum((0, 1)).nonzero().flatten()
     x = read.detach().reshape(-1, weight.shape[1])
-    return rules.linear(x, weight[held].double(), rows[..., held])
+    return rules.linear(x, weight[held.to(weight.device)].to(x), rows[..., held])
