@@ -7,9 +7,11 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
+import numpy as np
 import pytest
 
 import mixwidget
@@ -32,8 +34,8 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
-def test_the_quickstart_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    scope: dict[str, object] = {}
+def test_the_quickstart_runs() -> None:
+    scope: dict[str, Any] = {}
     for number, code in enumerate(blocks("quickstart.md", "python")):
         exec(compile(code, f"quickstart.md, block {number}", "exec"), scope)
     view = scope["view"]
@@ -50,6 +52,18 @@ def test_a_method_can_be_added_as_described() -> None:
         assert e.scores.tolist() == [0, 0, 0, 1]
     finally:
         forget("last_token")
+
+
+def test_captum_gives_the_same_numbers() -> None:
+    text = (DOCS / "coming-from.md").read_text(encoding="utf-8")
+    theirs, ours = re.findall(r"^    ```python\n(.*?)^    ```", text, re.DOTALL | re.MULTILINE)[-2:]
+    model, tokenizer = mixwidget.demo.load()
+    inputs = tokenizer("not bad at all", return_tensors="pt")
+    scope: dict[str, Any] = {"model": model, "tokenizer": tokenizer, "inputs": inputs}
+    exec(dedent(theirs), scope)
+    exec(dedent(ours), scope)
+    scores = scope["scores"][0].detach().numpy()
+    np.testing.assert_allclose(scores / scores.sum(), scope["e"].scores, atol=1e-5)
 
 
 def test_the_commands_are_commands() -> None:

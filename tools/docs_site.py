@@ -35,9 +35,14 @@ def on_config(config: Any) -> Any:
 def _kept(section: dict[str, list[Any]], there: set[str]) -> dict[str, list[Any]]:
     missing = OPTIONAL - there
     return {
-        title: [page for page in pages if not isinstance(page, str) or page not in missing]
+        title: [page for page in pages if _path(page) not in missing]
         for title, pages in section.items()
     }
+
+
+def _path(page: Any) -> str:
+    """Of an entry of the menu: "page.md", or {title: "page.md"}."""
+    return page if isinstance(page, str) else str(next(iter(page.values())))
 
 
 def on_files(files: Files, config: Any) -> Files:
