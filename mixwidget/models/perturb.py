@@ -22,6 +22,7 @@ WAYS: tuple[By, ...] = ("mask", "unk", "pad", "delete")
 
 # Tokens in one pass: fills the cores, and keeps the activations of long texts in bounds.
 _BATCH_TOKENS = 2048
+_WORTH_A_PASS = 128
 
 
 def neutral_token(source: Source, by: str = "mask") -> tuple[int | None, str]:
@@ -137,10 +138,16 @@ def _most_tokens(source: Source) -> int:
 
 
 def _chunks(order: list[int], lengths: list[int], limit: int) -> Iterator[list[int]]:
-    """Runs of texts, sorted by length, whose padded size stays within the limit."""
+    """Runs of texts, sorted by length, whose padded size stays within the limit.
+
+    Texts much longer than the first of a run begin a new one, once that is large enough to
+    be worth a pass: padding is computed like any token.
+    """
     chunk: list[int] = []
     for i in order:
-        if chunk and lengths[i] * (len(chunk) + 1) > limit:
+        size = lengths[i] * (len(chunk) + 1)
+        shortest = lengths[chunk[0]] if chunk else lengths[i]
+        if chunk and (size > limit or (size > _WORTH_A_PASS and lengths[i] > 1.5 * shortest)):
             yield chunk
             chunk = []
         chunk.append(i)
