@@ -8,7 +8,8 @@ proof that the parts add up, the method, and its rollout. Runs of the plain forw
 interleaved with it; the table gives the median of the ratios. Methods that would take
 hundreds of forward passes run on a model cut to a few layers, which changes no ratio.
 Memory is the growth of the process's peak over its peak in a forward pass, measured in a
-process of its own on the full model (of its one layer only where the whole takes minutes).
+process of its own, always on the full model (only a few layers of the method are run where
+all would take minutes).
 """
 
 from __future__ import annotations

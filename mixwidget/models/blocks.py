@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -179,11 +180,18 @@ class Norm:
         return normed if self.beta is None else normed + self.beta
 
 
+def _fused(act: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The same activation in one pass: transformers writes GPT-2's out in eight."""
+    if type(act).__name__ in ("NewGELUActivation", "FastGELUActivation"):
+        return partial(nn.functional.gelu, approximate="tanh")
+    return act
+
+
 class FeedForward:
     """The feed-forward of one layer, cut open between its two projections."""
 
     def __init__(self, layer: nn.Module, spec: BlockSpec) -> None:
-        self.act: Callable[[Tensor], Tensor] = (
+        self.act: Callable[[Tensor], Tensor] = _fused(
             at(layer, spec.act) if isinstance(spec.act, str) else spec.act
         )
         self.first: list[tuple[Tensor, Tensor | None]]
