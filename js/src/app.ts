@@ -52,7 +52,6 @@ const OWN_CAPTION: ReadonlySet<ViewName> = new Set([
   "heads",
   "faithfulness",
 ]);
-const NARROW = 640;
 /** Keeps Jupyter's shortcuts away; it looks at the focused element first, then at those around. */
 const OWN_KEYS = "data-lm-suppress-shortcuts";
 const REFUSAL_MS = 8000;
@@ -111,7 +110,7 @@ export function mount(element: HTMLElement, host: Host, store: Store, signal: Ab
   const methods = h("div", { class: "mix-methods" });
   const tabs = h("div", { class: "mix-tabs", role: "tablist", "aria-label": "Views" });
   const strip = h("div", { class: "mix-controls", role: "group", "aria-label": "Controls" });
-  const caption = h("p", { class: "mix-caption", "data-part": "caption", "aria-live": "polite" });
+  const caption = h("p", { class: "mix-caption", "data-part": "caption" });
   const notes = h("p", { class: "mix-notes" });
   const panel = h("div", { class: "mix-panel", role: "tabpanel", tabindex: "-1" });
   const foot = h("div", { class: "mix-foot" });
@@ -200,6 +199,8 @@ export function mount(element: HTMLElement, host: Host, store: Store, signal: Ab
     const layer = own ? 0 : open === "layers" ? now.layer : now.reached(method.id);
     setText(caption, own ? "" : captionOf(now, method, open, layer));
     caption.hidden = own;
+    // Not read out layer by layer while layers are still coming in.
+    setAttributes(caption, { "aria-live": now.traits.status.state === "ready" ? "polite" : "off" });
     const hidden = own ? 0 : (now.scores(method.id, layer)?.hidden ?? 0);
     const said =
       method && open !== "faithfulness" && open !== "heads" ? treatment(now, method, hidden) : [];
@@ -223,7 +224,6 @@ export function mount(element: HTMLElement, host: Host, store: Store, signal: Ab
     root,
     () => {
       inks = undefined;
-      root.classList.toggle("mix-narrow", root.clientWidth > 0 && root.clientWidth < NARROW);
     },
     signal,
   );

@@ -104,32 +104,3 @@ function shares(down: Float64Array, up: Float64Array): Float64Array {
   for (const value of product) total += value;
   return total > 0 ? product.map((value) => value / total) : product;
 }
-
-/** Token flows added up to units: [n] -> [units]. */
-export function mergeNodes(nodes: Float64Array, unitOf: number[], units: number): Float64Array {
-  const out = new Float64Array(units);
-  nodes.forEach((value, token) => {
-    const unit = unitOf[token] as number;
-    out[unit] = (out[unit] as number) + value;
-  });
-  return out;
-}
-
-/** Token edges added up to unit edges: [n * n] -> [units * units]. */
-export function mergeEdges(
-  edges: Float64Array,
-  n: number,
-  unitOf: number[],
-  units: number,
-): Float64Array {
-  if (units === n) return edges;
-  const out = new Float64Array(units * units);
-  for (let k = 0; k < n; k++) {
-    const row = (unitOf[k] as number) * units;
-    for (let j = 0; j < n; j++) {
-      const at = row + (unitOf[j] as number);
-      out[at] = (out[at] as number) + (edges[k * n + j] as number);
-    }
-  }
-  return out;
-}

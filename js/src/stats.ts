@@ -83,14 +83,3 @@ export function unitMass(values: ArrayLike<number>): Float32Array {
   for (let i = 0; i < values.length; i++) total += Math.abs(values[i] as number);
   return Float32Array.from(values, (value) => (total > 0 ? value / total : 0));
 }
-
-export function normaliseRows(values: Float32Array, rows: number, cols: number): Float32Array {
-  const out = new Float32Array(values.length);
-  for (let r = 0; r < rows; r++) {
-    let total = 0;
-    for (let c = 0; c < cols; c++) total += values[r * cols + c] as number;
-    if (total === 0) continue;
-    for (let c = 0; c < cols; c++) out[r * cols + c] = (values[r * cols + c] as number) / total;
-  }
-  return out;
-}

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { random } from "../dev/synthetic";
-import { mergeEdges, mergeNodes, stepOf, traceFrom } from "../src/flow";
+import { stepOf, traceFrom } from "../src/flow";
+import { type Column, columnFlow, columnShares } from "../src/graph-model";
 import type { Combine } from "../src/types";
 
 const N = 7;
@@ -86,12 +87,14 @@ test("a word's trace is the mean of its tokens' rollout rows, columns added", ()
   const steps = maps(8, true);
   const { nodes, edges } = traceFrom(steps, N, [1, 2]);
   const [a, b] = [rolloutRow(steps, 1), rolloutRow(steps, 2)];
-  const unitOf = [0, 1, 1, 2, 3, 4, 5];
-  const merged = mergeNodes(nodes[0] as Float64Array, unitOf, 6);
+  const columns = [[0], [1, 2], [3], [4], [5], [6]].map(
+    (tokens, unit): Column => ({ text: "", tokens, unit, units: [unit], segment: 0 }),
+  );
+  const merged = columnShares(nodes[0] as Float64Array, columns);
   const mean = a.map((value, j) => (value + (b[j] as number)) / 2);
   expect(merged[1]).toBeCloseTo((mean[1] as number) + (mean[2] as number), 12);
   expect(merged[3]).toBeCloseTo(mean[4] as number, 12);
-  const flow = mergeEdges(edges[0] as Float64Array, N, unitOf, 6);
+  const flow = columnFlow(edges[0] as Float64Array, N, columns);
   expect(flow.reduce((x, y) => x + y, 0)).toBeCloseTo(1, 12);
 });
 
