@@ -90,10 +90,14 @@ class Controls(traitlets.HasTraits):
     def _no_params(self) -> dict[str, Any]:
         return {}
 
-    # What the checks of layer, head, focus and target need to know; None while it is unknown.
+    # What the checks of layer, head, focus and target need to know; nothing while it is unknown.
 
     def _known_case(self) -> Case | None:
         return None
+
+    def _known_size(self) -> tuple[int, int]:
+        """Layers and heads."""
+        return 0, 0
 
     @validate("text")
     @_checked
@@ -187,13 +191,12 @@ class Controls(traitlets.HasTraits):
     @validate("layer")
     @_checked
     def _check_layer(self, value: Any) -> int | None:
-        case = self._known_case()
+        count, _ = self._known_size()
         if value is None:
-            return None if case is None else len(case.trace()) - 1
+            return count - 1 if count else None
         number = whole_number(value, "layer")
-        if case is None:
+        if not count:
             return number
-        count = len(case.trace())
         if not -count <= number < count:
             raise TraitError(f"layer is {number}, but the model has layers 0 to {count - 1}.")
         return number % count
@@ -201,12 +204,11 @@ class Controls(traitlets.HasTraits):
     @validate("head")
     @_checked
     def _check_head(self, value: Any) -> int:
-        number, case = whole_number(value, "head"), self._known_case()
+        number, (_, count) = whole_number(value, "head"), self._known_size()
         if number < -1:
             raise TraitError(f"head must be -1 (the mean of all) or a head number, not {number}.")
-        if case is not None and number >= case.trace().heads:
-            last = case.trace().heads - 1
-            raise TraitError(f"head is {number}, but the model has heads 0 to {last}.")
+        if count and number >= count:
+            raise TraitError(f"head is {number}, but the model has heads 0 to {count - 1}.")
         return number
 
     @validate("focus")
@@ -224,7 +226,7 @@ class Controls(traitlets.HasTraits):
     def _check_target(self, value: Any) -> Any:
         value = target_value(value)
         case = self._known_case()
-        if case is not None:
+        if case is not None and case.recorded:
             from .models import check_focus, resolve_target
 
             row = check_focus(None, case.source, case.encoding)

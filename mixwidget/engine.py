@@ -59,6 +59,10 @@ class Case:
                 )
             return self._trace
 
+    def release(self) -> None:
+        """Let go of the recorded pass, the largest part; it is made again when asked for."""
+        self._trace = None
+
     def adds_up(self, layer: int, warn: bool = True) -> float:
         """Relative error of the decomposition in one layer, computed once."""
         if layer not in self._errors:

@@ -209,17 +209,15 @@ def depends_on_focus(method: Method) -> bool:
 
 def text_array(case: Case, want: Want, check: Callable[[], None]) -> Array | None:
     """Arrays of run "": attention by head, and what each head looks at."""
-    if not case.recorded:
+    if want.what not in ("heads", "head_stats"):
         return None
-    trace, n = case.trace(), len(case.encoding.tokens)
+    trace, n = case.trace(check), len(case.encoding.tokens)
     if any(trace.weights(layer).shape[-2:] != (n, n) for layer in range(len(trace))):
         return None  # an encoder-decoder: a layer's heads see only some of the tokens
     if want.what == "heads":
         if want.layer is None or not 0 <= want.layer < len(trace):
             return None
         return _numbers(trace.weights(want.layer))
-    if want.what != "head_stats":
-        return None
     special = np.array([token.special for token in case.encoding.tokens])
     layers = []
     for layer in range(len(trace)):

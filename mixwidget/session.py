@@ -102,10 +102,12 @@ class Session:
             raise CancelledError("The work was cancelled before it was finished.")
 
     def pause(self, paused: bool = True) -> None:
-        """Nobody looks: stop and keep only what was last shown. `wait` resumes too."""
+        """Nobody looks: stop, and keep only the explanations shown last. `wait` resumes too."""
         self._inbox.pause(paused)
         if paused:
             self._cache.trim()
+            if self._plan is not None:
+                self._plan.case.release()
 
     def close(self, timeout: float = 0.0) -> None:
         """End the work; wait for the thread at most `timeout` seconds."""

@@ -176,8 +176,10 @@ class MixView(Controls, anywidget.AnyWidget):
 
     def _known_case(self) -> Case | None:
         session = getattr(self, "_session", None)
-        case = None if session is None else session.case
-        return case if case is not None and case.recorded else None
+        return None if session is None else session.case
+
+    def _known_size(self) -> tuple[int, int]:
+        return self.model_info["layers"], self.model_info["heads"]
 
     def _ask(self) -> None:
         if self._session is not None:

@@ -441,3 +441,31 @@ def test_an_unknown_format_is_refused_in_words() -> None:
         answers = recorder.answer(asked, Request("export", "j", format="json"))
         assert [content["kind"] for content in answers] == ["file", "done"]
         assert answers[0]["mime"] == "application/json"
+
+
+def test_options_are_part_of_a_run() -> None:
+    given = source()
+    with session(given) as (asked, recorder):
+        asked.ask(wish(method="alti"))
+        asked.wait(10)
+        plain = run_id(recorder, "alti")
+        asked.ask(wish(method="alti", params={"alti": {"p": 2}, "globenc": {}}))
+        asked.wait(10)
+        assert run_id(recorder, "alti") != plain
+        expected = explain(given, TEXT, "alti", p=2)
+        np.testing.assert_array_equal(asked.explanations()["alti"].maps, expected.maps)
+        asked.ask(wish(method="alti", params={"alti": {"p": 1}}))  # the default, said aloud
+        asked.wait(10)
+        assert run_id(recorder, "alti") == plain
+
+
+def test_a_method_registered_later_is_in_the_catalogue() -> None:
+    with session() as (asked, recorder):
+        asked.ask(wish())
+        asked.wait(10)
+        assert "late" not in {entry["id"] for entry in recorder.values["catalogue"]}
+        with gate("late") as quick:
+            quick.open.set()
+            asked.ask(wish(method="late"))
+            asked.wait(10)
+            assert "late" in {entry["id"] for entry in recorder.values["catalogue"]}

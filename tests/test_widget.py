@@ -326,6 +326,14 @@ def test_a_view_that_has_gone_is_not_computed_for(view: MixView, page: Page) -> 
         until(lambda: view.status["state"] == "ready")
         assert slow.begun == 2
         page.set(_view_count=0)
+        assert view.explanation is not None  # but its pass is not kept
+        assert not session.case.recorded
+        with pytest.raises(TraitError):
+            view.layer = 9
+        page.set(_view_count=1)
+        answers = page.ask(kind="need", wants=[{"run": "", "what": "heads", "layer": 0}])
+        assert [answer["kind"] for answer in answers] == ["array", "done"]
+        page.set(_view_count=0)
         view.text = OTHER
         assert view.wait(10).explanation is not None
 
