@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from mixwidget import Explanation, explain
 from mixwidget.errors import InputError
 from mixwidget.methods.registry import all_methods
 from mixwidget.serial import NotAnExplanationError, decode, dumps, encode, loads
+from mixwidget.tokens import Target
 from tests import tiny
 
 TEXT = "the film is not bad ."
@@ -64,6 +66,21 @@ def test_round_trip_is_exact(made: dict[str, Explanation], name: str) -> None:
         np.testing.assert_array_equal(before.rollout(), after.rollout())
         if before.combine != "flow":
             assert after.with_focus(2).scores.tolist() == before.with_focus(2).scores.tolist()
+
+
+def test_nothing_is_left_out(made: dict[str, Explanation]) -> None:
+    held = json.loads(made["alti"].to_json())["explanations"][0]
+    assert set(held) == {field.name for field in fields(Explanation)} | {"scores"}
+    assert set(held["target"]) == {field.name for field in fields(Target)}
+
+
+def test_an_encoder_decoder() -> None:
+    model = tiny.model("bart", "Seq2SeqLM")
+    before = explain(model, TEXT, "alti", tokenizer=tiny.tokenizer(), text_pair="we saw it")
+    after = Explanation.from_json(before.to_json())
+    assert same(before.maps, after.maps)
+    assert [t.as_dict() for t in before.tokens] == [t.as_dict() for t in after.tokens]
+    assert after.to_json() == before.to_json()
 
 
 def test_a_file_and_its_text_are_read_alike(made: dict[str, Explanation], tmp_path: Path) -> None:
