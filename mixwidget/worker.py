@@ -176,14 +176,15 @@ def _ask_together(
     """Send what all metrics will ask about all methods through the model at once."""
     from .metrics.evidence import evidence
 
-    wanted: dict[int, tuple[Any, list[Any]]] = {}
+    wanted: dict[Any, tuple[Any, list[Any]]] = {}  # by target: there may be several
     for _, made in explained:
         for metric in metrics:
             try:
                 entry = get_metric(metric.id)
                 if entry.needs == "model":
                     shared = evidence(made, case)
-                    asked = wanted.setdefault(id(shared), (shared, []))[1]
+                    target = (made.target.kind, made.target.index, made.target.position)
+                    asked = wanted.setdefault(target, (shared, []))[1]
                     asked.extend(entry.removals(made, shared, metric.options))
             except Exception:
                 continue  # the metric itself will say so, in its own row

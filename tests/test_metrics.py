@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from sklearn.metrics import average_precision_score
 from mixwidget import Explanation, explain, metrics
 from mixwidget.engine import prepare
 from mixwidget.errors import InputError, UnsupportedMethodError
-from mixwidget.metrics.evidence import Evidence, scores_of
+from mixwidget.metrics.evidence import Evidence, _of_explanations, scores_of
 from mixwidget.metrics.faithfulness import curve_counts, tokens_in
 from mixwidget.tokens import Target, Token
 from tests import planted, tiny
@@ -184,6 +186,22 @@ def test_edited_texts_run_once_and_together(bert):
         handle.remove()
     # 17 ordinary tokens: every count of the top ones once, kept tops, and padded tops
     assert metrics.evidence(e, model, tokenizer).passes <= 1 + 17 + 4 + 10
+
+
+def test_nothing_keeps_a_case_or_a_model_alive():
+    model, tokenizer = tiny.model("bert"), tiny.tokenizer()
+    case = prepare(model, TEXT, tokenizer=tokenizer)
+    e = metrics.explain_case(case, "raw_attention")
+    metrics.blank_out_rho(e, case)
+    metrics.aopc(e, model, tokenizer=tokenizer)
+    held = [weakref.ref(case), weakref.ref(model)]
+    known = len(_of_explanations)
+    del case, model
+    gc.collect()
+    assert [one() for one in held] == [None, None]
+    del e
+    gc.collect()
+    assert len(_of_explanations) == known - 1
 
 
 def test_model_and_case_give_the_same(bert):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,16 @@ Values = NDArray[np.float64]
 # Which tokens are gone, and how they were removed.
 Removal = tuple[frozenset[int], By]
 
-# Texts of one model whose edited inputs are kept for the next metric.
-_KEPT_CASES = 8
+
+@dataclass(eq=False)
+class _Memory:
+    """What has been answered about one text and target. Holds neither model nor case, so that
+    whoever keeps it keeps them from nothing."""
+
+    known: dict[Removal, float] = field(default_factory=dict)
+    explanations: dict[Any, Explanation] = field(default_factory=dict)
+    passes: int = 0
+    lock: threading.RLock = field(default_factory=threading.RLock)
 
 
 class Evidence:
@@ -38,34 +46,36 @@ class Evidence:
     Attributes:
         removable: places of the tokens that may be removed, in order: never a special token,
             and never the mask that a masked language model is asked about.
-        passes: edited inputs that went through the model so far.
     """
 
-    def __init__(self, case: Case, target: Target) -> None:
+    def __init__(self, case: Case, target: Target, memory: _Memory | None = None) -> None:
         need_target(target, "A faithfulness metric")
         self.case, self.target = case, target
         asked = target.position if case.source.task == "masked_lm" else None
         self.removable = tuple(i for i in case.encoding.ordinary() if i != asked)
         if not self.removable:
             raise InputError("The text has no token that could be removed; give it more words.")
-        self.passes = 0
-        self._known: dict[Removal, float] = {}
-        self._explanations: dict[Any, Explanation] = {}
-        self._lock = threading.RLock()
+        self._memory = memory or _Memory()
+
+    @property
+    def passes(self) -> int:
+        """Edited inputs that went through the model so far."""
+        return self._memory.passes
 
     def probabilities(
         self, removals: Sequence[Removal], check: Callable[[], None] | None = None
     ) -> Values:
         """The target's probability after each removal, [removals]."""
         keys = [_key(gone, by) for gone, by in removals]
-        with self._lock:
-            new = [key for key in dict.fromkeys(keys) if key not in self._known]
+        memory = self._memory
+        with memory.lock:
+            new = [key for key in dict.fromkeys(keys) if key not in memory.known]
             source, encoding = self.case.source, self.case.encoding
             edits = [edit(source, encoding, self.target, sorted(gone), by) for gone, by in new]
             values = predict(source, encoding, edits, check=check)
-            self.passes += len(new)
-            self._known.update(zip(new, values.tolist(), strict=True))
-            return np.array([self._known[key] for key in keys])
+            memory.passes += len(new)
+            memory.known.update(zip(new, values.tolist(), strict=True))
+            return np.array([memory.known[key] for key in keys])
 
     @property
     def probability(self) -> float:
@@ -81,13 +91,14 @@ class Evidence:
     def explanation(self, method: str, **params: Any) -> Explanation:
         """This text and target by another method, computed once."""
         key = (method, tuple(sorted((name, repr(value)) for name, value in params.items())))
-        with self._lock:
-            if key not in self._explanations:
+        made = self._memory.explanations
+        with self._memory.lock:
+            if key not in made:
                 place = self.target.position  # a language model is asked at the same token
-                self._explanations[key] = explain_case(
+                made[key] = explain_case(
                     self.case, method, target=self.target, focus=place, **params
                 )
-            return self._explanations[key]
+            return made[key]
 
 
 def _key(gone: Iterable[int], by: By) -> Removal:
@@ -111,9 +122,10 @@ def explain_case(
     return assemble(run, list(parts(run)))
 
 
-# Evidence lives as long as its case; cases made from explanations as long as their model.
-_evidence: weakref.WeakKeyDictionary[Case, dict[Any, Evidence]] = weakref.WeakKeyDictionary()
-_cases: weakref.WeakKeyDictionary[Any, OrderedDict[Any, Case]] = weakref.WeakKeyDictionary()
+# What is known lives as long as the case it is about or, if metrics are given a model and no
+# case, as long as the explanation that is measured.
+_of_cases: weakref.WeakKeyDictionary[Case, dict[Any, _Memory]] = weakref.WeakKeyDictionary()
+_of_explanations: dict[int, tuple[weakref.ref[Any], _Memory]] = {}
 _guard = threading.Lock()
 
 
@@ -121,34 +133,36 @@ def evidence(explanation: Explanation, model: Any, tokenizer: Any = None) -> Evi
     """The evidence about an explanation's text and target, shared by all who ask.
 
     Args:
-        model: a `Case`, or all that `explain` takes for a model. The same model that was
-            explained; the text is rebuilt from the explanation's tokens.
+        model: a `Case`, or all that `explain` takes for a model: the one that was explained.
+            The text is rebuilt from the explanation's tokens. Metrics of several methods share
+            what they ask if they are given the same case.
     """
     if isinstance(model, Evidence):
         return model
-    case = model if isinstance(model, Case) else _case_of(explanation, model, tokenizer)
-    if [token.id for token in case.encoding.tokens] != [token.id for token in explanation.tokens]:
+    if not isinstance(model, Case):
+        source = open_source(model, tokenizer)
+        case = Case(source, _encoding(source, explanation.tokens))
+        return Evidence(case, explanation.target, _memory_of(explanation, source.model))
+    ids = [token.id for token in model.encoding.tokens]
+    if ids != [token.id for token in explanation.tokens]:
         raise InputError("The explanation is of another text than the case it is measured on.")
     target = explanation.target
-    key = (target.kind, target.index, target.position)
     with _guard:
-        known = _evidence.setdefault(case, {})
-        if key not in known:
-            known[key] = Evidence(case, target)
-        return known[key]
+        known = _of_cases.setdefault(model, {})
+        memory = known.setdefault((target.kind, target.index, target.position), _Memory())
+    return Evidence(model, target, memory)
 
 
-def _case_of(explanation: Explanation, model: Any, tokenizer: Any) -> Case:
-    source = open_source(model, tokenizer)
-    key = tuple((token.id, token.segment) for token in explanation.tokens)
+def _memory_of(explanation: Explanation, model: Any) -> _Memory:
+    key = id(explanation)
     with _guard:
-        kept = _cases.setdefault(source.model, OrderedDict())
-        if key not in kept:
-            kept[key] = Case(source, _encoding(source, explanation.tokens))
-            while len(kept) > _KEPT_CASES:
-                kept.popitem(last=False)
-        kept.move_to_end(key)
-        return kept[key]
+        held = _of_explanations.get(key)
+        if held is None:
+            # An explanation holds arrays and cannot be the key of a weak dictionary.
+            weakref.finalize(explanation, _of_explanations.pop, key, None)
+        if held is None or held[0]() is not model:
+            held = _of_explanations[key] = (weakref.ref(model), _Memory())
+        return held[1]
 
 
 def _encoding(source: Source, tokens: list[Token]) -> Encoding:
