@@ -28,8 +28,8 @@ def _cost(size: Size) -> float:
     year=2022,
     link="https://aclanthology.org/2022.emnlp-main.595",
     needs=("attention", "values"),
-    measures="How much nearer the output of attention and residual is to zero without a "
-    "token's part: a part that points the same way counts, one that cancels does not.",
+    measures="How near each token's part comes to what attention and residual make together: a "
+    "part that points the same way counts, one that cancels does not.",
     formula=r"M_{ij} \propto \max\big(0,\ \|y_i\|_p - \|y_i - t_{ij}\|_p\big)",
     ignores="The feed-forward. Parts that point away from the output count as nothing.",
     cost=_cost,
