@@ -120,7 +120,8 @@ export function drawGraph(
   // Edges come sorted, weak first; one path per step of strength keeps 5,000 of them quick.
   // Many of them are drawn thinner and fainter, or they would run together.
   draw.strokeStyle = inks.edge;
-  const crowd = Math.min(1, Math.max(0.22, Math.sqrt(700 / Math.max(edges.count, 1))));
+  const faintest = picture.traced ? 0.55 : 0.22;
+  const crowd = Math.min(1, Math.max(faintest, Math.sqrt(700 / Math.max(edges.count, 1))));
   if (!picture.traced) drawKept(draw, g, edges, scroll, inks);
   const between = picture.traced ? edges.strongest : edges.between;
   const own = (at: number) => !picture.traced && edges.upper[at] === edges.lower[at];
