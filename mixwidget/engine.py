@@ -195,8 +195,6 @@ def start(
 
     output = case.trace(check).output
     resolved = resolve_target(target, case.source, case.encoding, output, row)
-    if focus is None and resolved.kind == "span":  # an answer is read from its own tokens
-        row = resolved.index[0]  # type: ignore[index]
     check_defined(entry, case.source, resolved)
     run = Run(case, entry, row, resolved, options)
     if cancelled is not None:

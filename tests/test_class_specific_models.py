@@ -57,7 +57,9 @@ def test_every_target_and_family(family: str, head: str, text: str, target: Any)
     for method in OURS:
         if method in RELEVANCE and family in ("llama", "gpt_neox"):
             continue
-        options = {"steps": 20} if method == "integrated_gradients" else {}
+        options: dict[str, Any] = {"steps": 20} if method == "integrated_gradients" else {}
+        if head == "QuestionAnswering":
+            options["focus"] = target[0]
         found = explain(source, text, method, target=target, **options)
         assert np.isfinite(found.scores).all(), method
         assert np.abs(found.scores).max() > 0, method
