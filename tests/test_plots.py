@@ -9,7 +9,7 @@ import pytest
 import tiny
 from matplotlib.figure import Figure
 
-from mixwidget import explain, metrics
+from mixwidget import HeadMasks, explain, metrics
 from mixwidget.errors import InputError, UnsupportedMethodError
 from mixwidget.plots import KINDS, canvas, colours, graph, units
 
@@ -192,6 +192,33 @@ def test_compare_states_spearman_and_difference(explained):
     assert "minus" in said(first.plot("compare", others=[second], of="map"))
 
 
+def test_names_of_the_callers_own(explained):
+    first, second = explained["alti"], explained["globenc"]
+    for kind in ("compare", "multiples"):
+        words = said(first.plot(kind, others=[second], names=["one $1", "two $2"]))
+        assert "one $1" in words
+        assert "two $2" in words
+        assert "GlobEnc" not in words
+
+
+def test_head_masks_are_drawn(tmp_path):
+    shape = (3, 4)
+    rng = np.random.default_rng(0)
+    masks = HeadMasks(
+        syntactic=np.eye(*shape, dtype=np.int8),
+        positional=np.eye(*shape, k=1, dtype=np.int8),
+        syntactic_shares=rng.random((4, *shape)),
+        offset_shares=rng.random(4),
+        positional_shares=rng.random(shape),
+        offsets=np.ones(shape, dtype=np.int64),
+        words=np.ones(4, dtype=np.int64),
+        tokens=9,
+    )
+    figure = masks.plot()
+    figure.savefig(tmp_path / "figure.png")
+    assert "3 positional (P), 3 syntactic (S), of 12" in said(figure)
+
+
 def test_scales_are_those_of_the_widget():
     blues = colours.colour_map("blues")
     assert [round(255 * c) for c in blues(0)[:3]] == [255, 255, 255]
@@ -224,6 +251,7 @@ def test_scales_are_those_of_the_widget():
         ("graph", {"threshold": 2}, "threshold is"),
         ("graph", {"top_k": -1}, "top_k is"),
         ("compare", {}, "others="),
+        ("multiples", {"names": ["one", "two"]}, "names must be 1"),
     ],
 )
 def test_wrong_options_are_told(explained, kind, options, message):

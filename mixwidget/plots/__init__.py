@@ -63,7 +63,10 @@ def plot_explanation(explanation: Explanation, kind: str | None = None, **option
       share that passes there. True traces the focus token from the last layer.
     - `fold` (graph): above so many columns those that carry least are folded together.
     - `total` (layers): whether methods with scores per layer get a row for their sum.
+    - `darkest` (text, map, layers, multiples): the value that takes the strongest colour; larger
+      ones share it.
     - `others` (multiples, compare): further explanations of the same text.
+    - `names` (multiples, compare): what to call this one and the others.
     - `of` (compare): "text", or "map" where all methods have maps.
     - `difference` (compare): False leaves the differences out.
     """

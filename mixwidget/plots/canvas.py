@@ -20,7 +20,7 @@ LINE_HEIGHT = 0.175
 MARGIN = 0.12
 LEGEND_HEIGHT = 0.42
 _DPI = 110
-_BAR = (2.2, 0.11)
+_BAR_HEIGHT = 0.11
 # Text of users is never read as a formula, whatever the user's settings are.
 _PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
 _FAMILIES = (
@@ -154,9 +154,11 @@ class Sheet:
             self.say(left, top, line)
             top += LINE_HEIGHT
 
-    def legend(self, scale: Scale, words: str, left: float, top: float) -> None:
+    def legend(
+        self, scale: Scale, words: str, left: float, top: float, inches: float = 2.2
+    ) -> None:
         """A bar of the scale's colours with numbers below and words beside it."""
-        width, height = _BAR
+        width, height = inches, _BAR_HEIGHT
         axes = self.axes(left, top, width, height)
         bar = self.figure.colorbar(
             ScalarMappable(scale.norm, scale.colours),
@@ -177,17 +179,11 @@ class Sheet:
             label.set_fontfamily(list(families()))
         bar.outline.set(edgecolor=LINE, linewidth=0.6)
         left += width + 0.16
-        words = clipped(words, self.width - left - 0.05, SIZE - 1)
+        room = self.width - left - 0.05
+        words = "\n".join(clipped(line, room, SIZE - 1) for line in words.splitlines())
         self.say(left, top + height / 2, words, SIZE - 1, color=MUTED, va="center")
 
 
 def number(value: float) -> str:
-    """A number as the widget writes it."""
-    size = abs(value)
-    if value == 0:
-        return "0"
-    if size >= 1000 or size < 0.0005:
-        text = f"{value:.1e}"
-    else:
-        text = f"{value:.{3 if size < 1 else 2 if size < 10 else 1 if size < 100 else 0}f}"
-    return text.replace("-", "−")
+    """A number for a legend, three digits of it."""
+    return f"{value:.3g}".replace("-", "−")

@@ -30,6 +30,7 @@ from .maps import (
     mark,
     name_height,
     name_units,
+    named,
     same_text,
     size_for,
 )
@@ -46,6 +47,7 @@ def draw_compare(
     explanation: Explanation,
     *,
     others: Sequence[Explanation] = (),
+    names: Sequence[str] | None = None,
     of: str = "text",
     difference: bool = True,
     layer: int | None = None,
@@ -61,9 +63,10 @@ def draw_compare(
         raise InputError(f'of is {of!r}; it can be "text" or "map".')
     shown = same_text(explanation, others)
     layout = lay_out(explanation, unit, special)
+    called = named(shown, names)
     if of == "map":
-        return _maps(shown, layout, difference, layer, how or "rollout", colours, title)
-    return _texts(shown, layout, difference, layer, how, colours, title)
+        return _maps(shown, called, layout, difference, layer, how or "rollout", colours, title)
+    return _texts(shown, called, layout, difference, layer, how, colours, title)
 
 
 def agreement_words(first: Explanation, a: Array, b: Array) -> list[str]:
@@ -88,6 +91,7 @@ def _shares(scores: Array) -> Array:
 
 def _texts(
     shown: list[Explanation],
+    called: list[str],
     layout: Layout,
     difference: bool,
     layer: int | None,
@@ -99,7 +103,7 @@ def _texts(
     scores = [_shares(scores_shown(one, how, layer)[0]) for one in shown]
     pairs = zip(scores, shown, strict=True)
     values = [layout.columns(row, words.signed(one)) for row, one in pairs]
-    names = [wrapped(words.name(one), _BESIDE - 0.1) for one in shown]
+    names = [wrapped(name, _BESIDE - 0.1) for name in called]
     said = [[], *(agreement_words(first, scores[0], row) for row in scores[1:])]
     block = Block(layout, ROOM)
 
@@ -110,7 +114,7 @@ def _texts(
     lower = [room_for(lines) for lines in names[1:]]
     width = _BESIDE + max(block.width, 5.2) + 2 * MARGIN
     meaning = scores_shown(first, how, layer)[1]
-    heading = Heading(f"{words.name(first)}, compared", meaning, width - 2 * MARGIN, title)
+    heading = Heading(f"{called[0]}, compared", meaning, width - 2 * MARGIN, title)
     top = MARGIN + heading.height
     more = LINE_HEIGHT + 0.1 + sum(lower) + LEGEND_HEIGHT if difference else 0.0
     sheet = Sheet(width, top + sum(heights) + LEGEND_HEIGHT + more, layout.texts)
@@ -129,18 +133,19 @@ def _texts(
     top += LEGEND_HEIGHT
     gaps = [values[0] - row for row in values[1:]]
     scale = scale_for(np.stack(gaps), True)
-    sheet.say(MARGIN, top, f"{words.name(first)} minus each of the others", color=MUTED)
+    sheet.say(MARGIN, top, f"{called[0]} minus each of the others", color=MUTED)
     top += LINE_HEIGHT + 0.1
     for number, gap in enumerate(gaps):
         block.draw(plane, left, top, gap, scale)
         label_lines(plane, MARGIN, top, names[number + 1], len(names[number + 1]))
         top += lower[number]
-    sheet.legend(scale, f"blue: more by {words.name(first)}; orange: less", left, top)
+    sheet.legend(scale, f"blue: more by {called[0]}; orange: less", left, top)
     return sheet.figure
 
 
 def _maps(
     shown: list[Explanation],
+    called: list[str],
     layout: Layout,
     difference: bool,
     layer: int | None,
@@ -162,7 +167,7 @@ def _maps(
     width = max(left + len(shown) * (side + gap) - gap + MARGIN, 5.0)
     meaning = words.map_meaning(first, how, number, "each token (row)")
     heading = Heading("", f"{meaning}; shares of the row", width - 2 * MARGIN, title)
-    names = [wrapped(words.name(one), side)[:2] for one in shown]
+    names = [wrapped(name, side)[:2] for name in called]
     label = max(len(lines) for lines in names) * LINE_HEIGHT + 0.06
     above = MARGIN + heading.height
     top = above + label + name_height(layout, cell)
@@ -191,7 +196,7 @@ def _maps(
         x = left + place * (side + gap)
         mark(heat(sheet, map, scale, x, below, (cell, cell)), layout)
         told = agreement_words(first, rows[0][first.focus], rows[place][first.focus])
-        subject = f"{words.name(first)} minus {words.name(shown[place])}"
+        subject = f"{called[0]} minus {called[place]}"
         for line, text in enumerate([clipped(subject, side), *told]):
             sheet.say(x, second + line * LINE_HEIGHT, text, SIZE - 0.5, color=MUTED)
     sheet.legend(scale, "difference of shares", left + side + gap, below + side + 0.1)

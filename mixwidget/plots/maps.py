@@ -24,6 +24,7 @@ from .canvas import (
     font,
     number,
     widest,
+    wrapped,
 )
 from .colours import ACCENT, LINE, MUTED, TEXT, Scale, scale_for
 from .units import Array, Layout, lay_out
@@ -249,10 +250,20 @@ def same_text(explanation: Explanation, others: Sequence[Explanation]) -> list[E
     return [explanation, *others]
 
 
+def named(shown: Sequence[Explanation], names: Sequence[str] | None) -> list[str]:
+    """Names of explanations: their methods', or the caller's own."""
+    if names is None:
+        return [words.name(one) for one in shown]
+    if isinstance(names, str) or len(names) != len(shown):
+        raise InputError(f"names must be {len(shown)} texts: for this explanation and the others.")
+    return [str(name) for name in names]
+
+
 def draw_multiples(
     explanation: Explanation,
     *,
     others: Sequence[Explanation] = (),
+    names: Sequence[str] | None = None,
     how: str = "layer",
     special: bool = True,
     unit: str = "tokens",
@@ -262,6 +273,7 @@ def draw_multiples(
 ) -> Picture:
     check_how(how)
     shown = same_text(explanation, others)
+    called = named(shown, names)
     for one in shown:
         words.need_maps(one, "map")
     layout = lay_out(explanation, unit, special)
@@ -269,16 +281,16 @@ def draw_multiples(
     across = count if others else min(count, 4 if count <= 8 else 6)
     down = len(shown) if others else -(-count // across)
     cell = float(np.clip((1.9 if across <= 4 else 1.45) / len(layout.units), 0.02, 0.2))
-    side, named = cell * len(layout.units), cell >= _SMALLEST
-    left = MARGIN + (min(widest(layout.texts, size_for(cell)), _LONGEST_NAME) + 0.06) * named
+    side, labels = cell * len(layout.units), cell >= _SMALLEST
+    left = MARGIN + (min(widest(layout.texts, size_for(cell)), _LONGEST_NAME) + 0.06) * labels
     beside = 1.5 if others else 0.0
     gap, line = 0.12, LINE_HEIGHT + 0.03
     width = max(left + beside + across * (side + gap) + MARGIN - gap, 4.6)
     way = {"rollout": "from the input up to", "layer": "in", "sum": "summed up to"}[how]
     meaning = f"what went into each token (row), {way} each layer; colours of each map by itself"
-    name = "" if others else words.name(explanation)
+    name = "" if others else called[0]
     heading = Heading(name, meaning, width - 2 * MARGIN, title)
-    top = MARGIN + heading.height + (name_height(layout, cell) if named else 0.0)
+    top = MARGIN + heading.height + (name_height(layout, cell) if labels else 0.0)
     height = top + down * (side + line + 0.06) + MARGIN
     sheet = Sheet(width, height, layout.texts)
     sheet.heading(heading)
@@ -293,14 +305,14 @@ def draw_multiples(
             scale = scale_for(values, two, colours, clip=True, darkest=darkest)
             axes = heat(sheet, values, scale, x, y, (cell, cell))
             mark(axes, layout, focus=False)
-            if named and place[0] == 0:
+            if labels and place[0] == 0:
                 name_units(axes, layout, cell, "x")
-            if named and place[1] == 0 and not others:
+            if labels and place[1] == 0 and not others:
                 name_units(axes, layout, cell, "y")
             more = "≥ " if scale.clipped else ""
             told = f"layer {layer}   darkest {more}{number(float(scale.norm.vmax or 1))}"
             sheet.say(x, y + side + 0.03, told, SIZE - 2, color=MUTED)
         if others:
-            label = clipped(words.name(one), beside - 0.1)
+            label = "\n".join(wrapped(called[row], beside - 0.1))
             sheet.say(MARGIN, top + row * (side + line + 0.06) + side / 2, label, va="center")
     return sheet.figure
