@@ -259,7 +259,7 @@ def deeplift(run: Run, *, of: str = "probability", norm: str = "l2") -> Iterator
     change = module.values[0] - module.values[1]
     yield run.final(
         token_sizes(attributions[0], norm),
-        convergence_delta=float(attributions.sum() - change),
+        convergence_delta=float(attributions.detach().sum() - change),
         baseline=name,
         rescaled=known,
     )
