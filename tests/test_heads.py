@@ -155,8 +155,8 @@ def test_save_load_plot_and_use(tmp_path: Path) -> None:
     again = HeadMasks.load(tmp_path / "masks.json")
     np.testing.assert_array_equal(found.mask, again.mask)
     np.testing.assert_allclose(found.positional_shares, again.positional_shares, atol=1e-4)
-    figure = found.plot()
-    assert [axis.get_title() for axis in figure.axes[:3]][2] == "mask"
+    found.plot().savefig(tmp_path / "heads.png")
+    assert (tmp_path / "heads.png").stat().st_size > 1000
     used = explain(tiny.model("bert"), TEXTS[0], "mask_lrp", mask=found, tokenizer=tiny.tokenizer())
     assert used.info["mask"] == found.mask.tolist()
 
