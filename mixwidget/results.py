@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -207,11 +206,11 @@ def depends_on_focus(method: Method) -> bool:
     return method.class_specific or method.yields != "maps" or method.combine == "flow"
 
 
-def text_array(case: Case, want: Want, check: Callable[[], None]) -> Array | None:
+def text_array(case: Case, want: Want) -> Array | None:
     """Arrays of run "": attention by head, and what each head looks at."""
-    if want.what not in ("heads", "head_stats"):
+    if want.what not in ("heads", "head_stats") or not case.recorded:
         return None
-    trace, n = case.trace(check), len(case.encoding.tokens)
+    trace, n = case.trace(), len(case.encoding.tokens)
     if any(trace.weights(layer).shape[-2:] != (n, n) for layer in range(len(trace))):
         return None  # an encoder-decoder: a layer's heads see only some of the tokens
     if want.what == "heads":
@@ -219,11 +218,8 @@ def text_array(case: Case, want: Want, check: Callable[[], None]) -> Array | Non
             return None
         return _numbers(trace.weights(want.layer))
     special = np.array([token.special for token in case.encoding.tokens])
-    layers = []
-    for layer in range(len(trace)):
-        check()
-        layers.append(head_stats(_numbers(trace.weights(layer)), special))
-    return np.stack(layers)
+    layers = range(len(trace))
+    return np.stack([head_stats(_numbers(trace.weights(layer)), special) for layer in layers])
 
 
 def _numbers(weights: Any) -> Array:

@@ -159,6 +159,7 @@ class Session:
         while not inbox.closed:
             version, wish = inbox.latest()
             try:
+                self._restore()
                 self._serve()
                 if wish is None or inbox.paused:
                     return
@@ -177,6 +178,13 @@ class Session:
             with inbox.changed:
                 if inbox.idle():
                     return
+
+    def _restore(self) -> None:
+        """Record the shown text again if its pass was let go in a pause."""
+        plan = self._plan
+        if plan is not None and not plan.case.recorded and not self._inbox.paused:
+            with contextlib.suppress(CancelledError):
+                plan.case.trace(self._check_closed)
 
     def _prepare(self, version: int, wish: Wish) -> bool:
         """Model, tokens and recorded pass for a wish. False if another wish overtook it."""
@@ -302,10 +310,10 @@ class Session:
 
     def _interrupted(self, job: Job, case: Case) -> bool:
         """Asked between chunks: whether the running work is to end here."""
-        self._serve()
         inbox = self._inbox
-        if inbox.closed or inbox.paused:
+        if inbox.closed or inbox.paused or not case.recorded:
             return True
+        self._serve()
         if job.state != "computing" or self._jobs.get(job.run) is not job:
             return True
         version, wish = inbox.latest()
@@ -379,14 +387,14 @@ class Session:
             values = None if result is None else result.array(want)
         else:
             plan = self._plan
-            values = None if plan is None else text_array(plan.case, want, self._check_closed)
+            values = None if plan is None else text_array(plan.case, want)
         if values is None:
             return False
         self._tell.post(protocol.array(want, values, id=id))
         return True
 
     def _check_closed(self) -> None:
-        if self._inbox.closed:
+        if self._inbox.closed or self._inbox.paused:
             raise CancelledError("closed")
 
     def _stop(self, run: str | None) -> None:

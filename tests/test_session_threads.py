@@ -14,9 +14,10 @@ import pytest
 
 from mixwidget import explain
 from mixwidget.errors import CancelledError
+from mixwidget.protocol import Want
 from mixwidget.session import Session
 from tests import tiny
-from tests.sessions import OTHER, TEXT, Recorder, gate, session, source, until, wish
+from tests.sessions import OTHER, TEXT, Recorder, gate, need, session, source, until, wish
 
 
 def test_all_is_told_on_the_worker() -> None:
@@ -192,3 +193,19 @@ def test_cancel_while_the_model_is_loading() -> None:
     asked.wait(10)
     assert recorder.values["status"]["state"] == "ready"
     asked.close(5)
+
+
+def test_a_pause_lets_the_pass_go_and_a_request_brings_it_back() -> None:
+    with gate() as slow, session() as (asked, recorder):
+        asked.ask(wish(method="raw_attention", compared=("gate",)))
+        assert slow.began.wait(10)
+        for number in range(10):
+            asked.pause()
+            asked.request(need(f"p{number}", Want("", "heads", 0)))
+            asked.pause(False)
+            asked.request(need(f"r{number}", Want("", "heads", 0)))
+            until(lambda n=number: recorder.finals(f"r{n}"))  # type: ignore[misc]
+        assert recorder.of_kind("array", "r9")
+        slow.open.set()
+        asked.wait(10)
+        assert set(asked.explanations()) == {"raw_attention", "gate"}
