@@ -69,15 +69,15 @@ def draw_compare(
     return _texts(shown, called, layout, difference, layer, how, colours, title)
 
 
-def agreement_words(first: Explanation, a: Array, b: Array) -> list[str]:
+def agreement_words(first: Explanation, a: Array, b: Array, special: bool) -> list[str]:
     """Spearman's rank correlation of two lists of scores, with and without special tokens."""
     from ..metrics.comparison import kept_places, spearman
 
     ordinary = kept_places(first, special=False)
-    told = [f"Spearman {_rounded(spearman(a, b))}"]
-    if len(ordinary) < len(a):
-        told.append(f"{_rounded(spearman(a[ordinary], b[ordinary]))} without special tokens")
-    return told
+    without = _rounded(spearman(a[ordinary], b[ordinary]))
+    if not special or len(ordinary) == len(a):
+        return [f"Spearman {without}"]
+    return [f"Spearman {_rounded(spearman(a, b))}", f"{without} without special tokens"]
 
 
 def _rounded(rho: float) -> str:
@@ -104,7 +104,7 @@ def _texts(
     pairs = zip(scores, shown, strict=True)
     values = [layout.columns(row, words.signed(one)) for row, one in pairs]
     names = [wrapped(name, _BESIDE - 0.1) for name in called]
-    said = [[], *(agreement_words(first, scores[0], row) for row in scores[1:])]
+    said = [[], *(agreement_words(first, scores[0], row, not layout.hides) for row in scores[1:])]
     block = Block(layout, ROOM)
 
     def room_for(lines: list[str]) -> float:
@@ -195,7 +195,9 @@ def _maps(
     for place, map in enumerate(gaps, start=1):
         x = left + place * (side + gap)
         mark(heat(sheet, map, scale, x, below, (cell, cell)), layout)
-        told = agreement_words(first, rows[0][first.focus], rows[place][first.focus])
+        told = agreement_words(
+            first, rows[0][first.focus], rows[place][first.focus], not layout.hides
+        )
         subject = f"{called[0]} minus {called[place]}"
         for line, text in enumerate([clipped(subject, side), *told]):
             sheet.say(x, second + line * LINE_HEIGHT, text, SIZE - 0.5, color=MUTED)

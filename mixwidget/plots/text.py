@@ -145,4 +145,4 @@ def label_lines(plane: Axes, left: float, top: float, lines: list[str], muted: i
     for number, line in enumerate(lines):
         comment = number >= muted
         style = font(SIZE - 0.5 * comment, color=MUTED) if comment else font(SIZE)
-        plane.text(left, top + number * LINE_HEIGHT, line, va="top", **style)
+        plane.text(left, top + 0.03 + number * LINE_HEIGHT, line, va="top", **style)
