@@ -20,7 +20,7 @@ from .trace import Trace
 # of it, a factor [parts, H].
 HeadFilter = Callable[[int, Tensor], Tensor]
 
-_KEEP_BYTES = 200 * 2**20
+_KEEP_BYTES = 256 * 2**20
 
 
 @dataclass
@@ -79,7 +79,8 @@ class Walk:
     ) -> tuple[list[Tensor | Replay], Tensor]:
         """(for every layer what it read, or all its values; what the last put out), float64.
 
-        The values of the upper layers are kept, as many as fit: the walk needs them first.
+        All values are kept for short texts; for long ones a layer is computed again on the way
+        down.
         """
         records = self.trace.layers
         exact = records[0].input.dtype == torch.float64
@@ -88,8 +89,7 @@ class Walk:
         for layer, record in enumerate(records):
             check()
             values = replay(hidden, record, self.source.spec).waiting()
-            room = _KEEP_BYTES // max(1, values.nbytes())
-            keep = layer >= max(lowest, len(records) - room)
+            keep = layer >= lowest and values.nbytes() * (len(records) - lowest) <= _KEEP_BYTES
             layers.append(values if keep else hidden)
             hidden = values.output
         return layers, hidden
