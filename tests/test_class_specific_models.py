@@ -62,7 +62,8 @@ def test_every_target_and_family(family: str, head: str, text: str, target: Any)
             options["focus"] = target[0]
         found = explain(source, text, method, target=target, **options)
         assert np.isfinite(found.scores).all(), method
-        assert np.abs(found.scores).max() > 0, method
+        if method != "grad_cam":  # its relu may leave nothing of a row, and rightly so
+            assert np.abs(found.scores).max() > 0, method
 
 
 @pytest.mark.parametrize("method", ["gradient", "cat", "transatt", "lrp", "blank_out"])
