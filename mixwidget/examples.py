@@ -92,7 +92,8 @@ def _rows_of_file(path: Path) -> list[dict[str, Any]]:
     ending = path.suffix.lower()
     try:
         if ending in (".jsonl", ".ndjson"):
-            lines = path.read_text(encoding="utf-8").splitlines()
+            # Not splitlines: texts hold other line separators than the newline.
+            lines = path.read_text(encoding="utf-8-sig").split("\n")
             return [json.loads(line) for line in lines if line.strip()]
         if ending in (".tsv", ".csv"):
             # Quotes are text in a .tsv (SST-2 is full of them), and quote in a .csv.

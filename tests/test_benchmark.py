@@ -152,6 +152,9 @@ def test_every_form_of_a_dataset(tmp_path):
     assert read_examples(tsv) == [Example('an "odd film', label=1), Example("null", label=0)]
     assert read_examples(str(table)) == [Example("a, b", "c")]
     assert read_examples(lines) == [Example("a", "b", 2)]
+    odd = "one\u2028two\x85three"  # separators of lines that are none in a .jsonl
+    lines.write_text(json.dumps({"text": odd}, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert read_examples(lines) == [Example(odd)]
     frame = pd.DataFrame({"review": ["a"], "label": [1]})
     assert read_examples(frame) == [Example("a", label=1)]
     assert read_examples([{"comment": "a"}], {"text": "comment"}) == [Example("a")]

@@ -92,7 +92,7 @@ def _row(frame: pd.DataFrame, method: str, kind: str, layers: int) -> list[float
 
 def _probing(chosen: Setup, alignment: pd.DataFrame, layers: int) -> None:
     clock = Clock()
-    rows = [json.loads(line) for line in Path(chosen.data).read_text().splitlines() if line]
+    rows = [json.loads(line) for line in Path(chosen.data).read_text().split("\n") if line]
     generator = np.random.default_rng(chosen.seed)
     some = generator.permutation(len(rows))[: 5 * chosen.limit]
     source = open_source(chosen.model)
