@@ -136,15 +136,23 @@ def through_layer(
     branch = linear("out", values.context, branch)
     into_heads = branch.reshape(len(branch), n, heads, width).transpose(1, 2)
     context = values.context.reshape(n, heads, width).transpose(0, 1)
-    attention, value = rules.product(values.weights, values.value, context, into_heads)
-    passed = attention
-    if head_filter is not None:
-        # A product's rule is linear in R: scaling what comes out is scaling what goes in.
-        factor = head_filter(into_heads)[..., None, None]
-        passed, value = attention * factor, value * factor
-    scores = values.query @ values.key.transpose(-1, -2)
-    query, key = rules.product(values.query, values.key.transpose(-1, -2), scores, passed)
+    attention = into_heads.new_empty(len(branch), heads, n, n)
+    query, key, value = (torch.empty_like(into_heads) for _ in range(3))
+    factor = None if head_filter is None else head_filter(into_heads)[..., None, None]
+    for h in range(heads):  # one at a time: n x n in float64 adds up over heads
+        attention[:, h], value[:, h] = rules.product(
+            values.weights[h], values.value[h], context[h], into_heads[:, h]
+        )
+        passed = attention[:, h]
+        if factor is not None:
+            # A product's rule is linear in R: scaling what comes out is scaling what goes in.
+            passed, value[:, h] = passed * factor[:, h], value[:, h] * factor[:, h]
+        turned = values.key[h].T
+        query[:, h], turned_key = rules.product(
+            values.query[h], turned, values.query[h] @ turned, passed
+        )
+        key[:, h] = turned_key.transpose(-1, -2)
     inputs = straight + linear("query", values.read, joined(query))
-    inputs += linear("key", values.read, joined(key.transpose(-1, -2)))
+    inputs += linear("key", values.read, joined(key))
     inputs += linear("value", values.read, joined(value))
-    return attention, passed, inputs
+    return attention, attention if factor is None else attention * factor, inputs

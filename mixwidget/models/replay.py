@@ -82,8 +82,9 @@ def check_rules(spec: BlockSpec, model_type: str) -> None:
 def replay(x: Tensor, record: LayerRecord, spec: BlockSpec) -> Replay:
     """Run one layer on x [n, d] (float64), attending where the recorded pass did."""
     module = record.module
-    recorded = _plain(record.weights, 3, x.device)
-    heads = recorded.shape[0]
+    assert record.weights is not None
+    nowhere = record.weights.detach().reshape(-1, len(x), len(x)).to(x.device) == 0
+    heads = len(nowhere)
     matrices, biases = projections(module, spec, x.device)
     products: dict[str, Tensor] = {}
 
@@ -100,8 +101,9 @@ def replay(x: Tensor, record: LayerRecord, spec: BlockSpec) -> Replay:
     read = x if post or norm1 is None else norm1(x)
     query, key, value = (split(project(name, read)) for name in ("query", "key", "value"))
     scale = _scaling(module, spec, query.shape[-1])
-    scores = (query @ key.transpose(-1, -2) * scale).masked_fill(recorded == 0, -torch.inf)
+    scores = (query @ key.transpose(-1, -2)).mul_(scale).masked_fill_(nowhere, -torch.inf)
     weights = scores.softmax(-1)
+    del scores, nowhere
     context = (weights @ value).transpose(0, 1).reshape(len(x), -1)
     attended = project("out", context)
     p = x + attended
@@ -112,18 +114,18 @@ def replay(x: Tensor, record: LayerRecord, spec: BlockSpec) -> Replay:
     ffn_out = project("down", inner)
     output = middle + ffn_out
     output = norm2(output) if post and norm2 is not None else output
-    _same(output, _plain(record.output, 2, x.device), module)
+    _same(output, _plain(record.output, x.device), module)
     return Replay(
         x, read, query, key, value, weights, context, attended, ffn_in, inner, ffn_out, middle,
         output, products, matrices,
     )  # fmt: skip
 
 
-def _plain(tensor: Tensor | None, dims: int, device: torch.device) -> Tensor:
-    """A recorded tensor without graph and batch, in float64."""
+def _plain(tensor: Tensor | None, device: torch.device) -> Tensor:
+    """A recorded tensor [n, d] without graph and batch, in float64."""
     assert tensor is not None
     tensor = tensor.detach().to(device)
-    return (tensor[0] if tensor.dim() > dims else tensor).double()
+    return (tensor[0] if tensor.dim() == 3 else tensor).double()
 
 
 def projections(
