@@ -69,6 +69,8 @@ def test_titles_are_words(explained):
     assert "what layer 0 put out" in said(alti.plot("text", layer=1, how="layer"))
     label = explained["attcat"].target.label
     assert f"speaks for or against “{label}”" in said(explained["attcat"].plot())
+    assert "alone" not in said(explained["attcat"].plot(how="sum"))
+    assert "at layer 1 alone" in said(explained["attcat"].plot(layer=1))
     other = alti.with_focus(2)
     assert "what went into “film”" in said(other.plot("layers"))
     assert "Mine" in said(alti.plot(title="Mine"))

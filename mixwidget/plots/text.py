@@ -97,7 +97,7 @@ def scores_shown(
     from ..metrics.evidence import scores_of
 
     scores = scores_of(explanation, how, layer)
-    if how is None and layer is None:
+    if layer is None and (how is None or explanation.maps is None):
         total = float(scores.sum())
         return scores, words.score_meaning(explanation), bool(np.isclose(total, 1, atol=1e-3))
     layered = explanation.layer_scores if explanation.maps is None else explanation.maps
