@@ -36,7 +36,8 @@ def rollout(maps: Array, combine: Combine = "product") -> Array:
         return maximum_flow(maps)
     identity = np.eye(maps.shape[-1])
     combined = np.empty(maps.shape, dtype=np.float64)
-    for layer, step in enumerate(maps.astype(np.float64)):
+    for layer, map in enumerate(maps):
+        step = map.astype(np.float64)
         if combine == "normalised":
             step = normalise_rows(step)
         elif combine == "with_identity":
@@ -53,7 +54,8 @@ def rollout_row(maps: Array, row: int, combine: Combine = "product") -> Array:
     """One row of the last layer's rollout, [n], without the others: L n^2 operations."""
     made = np.zeros(maps.shape[-1])
     made[row] = 1.0
-    for step in maps[::-1].astype(np.float64):
+    for map in maps[::-1]:
+        step = map.astype(np.float64)
         if combine == "normalised":
             step = normalise_rows(step)
         made = made @ step + (made if combine == "with_identity" else 0.0)

@@ -78,10 +78,15 @@ class Trace:
         return weights
 
     def block(self, layer: int) -> Block:
-        """The layer taken apart into what each token contributed."""
-        if layer not in self._blocks:
-            self._blocks[layer] = Block(self.layers[layer], self.layers[layer].spec)
-        return self._blocks[layer]
+        """The layer taken apart into what each token contributed.
+
+        Only the last one asked for is kept: blocks hold several [n, d] of their own.
+        """
+        block = self._blocks.get(layer)
+        if block is None:
+            block = Block(self.layers[layer], self.layers[layer].spec)
+            self._blocks = {layer: block}
+        return block
 
     def completed(self, layer: int, map: Tensor) -> Tensor:
         """A layer's map with the tokens that it leaves alone kept as they are."""
