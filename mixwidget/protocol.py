@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -62,14 +62,19 @@ class Want:
 
 @dataclass(frozen=True)
 class Request:
-    """What the browser asks. `kind` is need, cancel, rerun or export."""
+    """What the browser asks. `kind` is need, cancel, rerun, measure or export."""
 
     kind: str
     id: str
     wants: tuple[Want, ...] = ()
     run: str | None = None
+    request: str | None = None
     method: str | None = None
     format: str = ""
+    runs: Mapping[str, str] = field(default_factory=dict)
+    target: Any = None
+    focus: int | None = None
+    by: str = "delete"
 
 
 def parse(content: Any) -> Request:
@@ -87,14 +92,37 @@ def parse(content: Any) -> Request:
             raise InputError("need lacks its list of wants.")
         return Request("need", id, wants=tuple(_want(want) for want in wants))
     if kind == "cancel":
-        run = content.get("run")
-        return Request("cancel", id, run=None if run is None else str(run))
+        run, other = content.get("run"), content.get("request")
+        return Request(
+            "cancel",
+            id,
+            run=None if run is None else str(run),
+            request=None if other is None else str(other),
+        )
     if kind == "rerun":
         method = content.get("method")
         return Request("rerun", id, method=None if method is None else str(method))
+    if kind == "measure":
+        return _measure(content, id)
     if kind == "export":
         return Request("export", id, format=str(content.get("format", "")))
     raise InputError(f"There is no message {kind!r}.")
+
+
+def _measure(content: Mapping[str, Any], id: str) -> Request:
+    runs, focus = content.get("runs"), content.get("focus")
+    if not isinstance(runs, Mapping) or not runs:
+        raise InputError("measure lacks its runs.")
+    if focus is not None and (isinstance(focus, bool) or not isinstance(focus, int)):
+        raise InputError(f"focus is a whole number, not {focus!r}.")
+    return Request(
+        "measure",
+        id,
+        runs={str(method): str(run) for method, run in runs.items()},
+        target=content.get("target"),
+        focus=focus,
+        by=str(content.get("by", "delete")),
+    )
 
 
 def _want(given: Any) -> Want:
@@ -127,6 +155,11 @@ def cancelled(id: str) -> Message:
 
 def file(id: str, name: str, mime: str, data: bytes) -> Message:
     return {"kind": "file", "id": id, "v": VERSION, "name": name, "mime": mime}, data
+
+
+def faithfulness(id: str, part: Content) -> Message:
+    """One part of an answer to `measure`; see metrics/report.py."""
+    return {**part, "kind": "faithfulness", "id": id, "v": VERSION}, None
 
 
 def array(want: Want, values: NDArray[Any], *, id: str = "", seq: int = -1) -> Message:

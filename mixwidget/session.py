@@ -21,6 +21,7 @@ from .cache import ByteCache
 from .errors import CancelledError, MixwidgetError
 from .export import export
 from .inbox import Inbox, Wish
+from .measuring import Measuring
 from .plan import Job, Plan, make_plan
 from .protocol import Request, Want
 from .results import Result, text_array
@@ -60,6 +61,7 @@ class Session:
         self._opener, self._truncate = opener, truncate
         self._inbox = Inbox(self, idle_seconds)
         self._tell = Teller(listener, self._inbox)
+        self._measuring = Measuring(self._tell)
         self._cache = ByteCache(cache_bytes)
         self._source: Source | None = None
         self._version = 0
@@ -137,8 +139,9 @@ class Session:
     def explanations(self) -> dict[str, Explanation]:
         """The finished explanations of what is asked, by method."""
         plan = self._plan
-        if plan is None or self._stale():
-            return {}
+        return {} if plan is None or self._stale() else self._ready(plan)
+
+    def _ready(self, plan: Plan) -> dict[str, Explanation]:
         found = {}
         for method, job in plan.jobs.items():
             result: Result | None = self._cache.get(job.run) if job.state == "ready" else None
@@ -162,6 +165,7 @@ class Session:
                 self._restore()
                 self._serve()
                 if wish is None or inbox.paused:
+                    self._measuring.drop()
                     return
                 if version != self._version and not self._prepare(version, wish):
                     continue
@@ -175,8 +179,9 @@ class Session:
                 self._version = version
                 self._fail(error)
             inbox.settle(version)
+            self._measure()
             with inbox.changed:
-                if inbox.idle():
+                if inbox.idle() and self._measuring.work is None:
                     return
 
     def _restore(self) -> None:
@@ -209,6 +214,7 @@ class Session:
         except CancelledError:
             if self._given_up and self._inbox.version == version:
                 self._version, self._plan = version, None
+                self._measuring.drop()
                 self._tell.say("Cancelled.", state="ready", runs={})
                 return True
             return False
@@ -234,6 +240,7 @@ class Session:
         plan = make_plan(wish, case, self._jobs, self._finished)
         self._jobs = {job.run: job for job in plan.jobs.values()}
         self._plan, self._version = plan, version
+        self._measuring.review(plan)
         self._cache.pin([("case", wish.text, wish.text_pair), *self._jobs])
         values: dict[str, Any] = {"focus": plan.focus}
         if before is None or (before.case, before.focus) != (case, plan.focus):
@@ -336,6 +343,23 @@ class Session:
         if self._tell.due():
             self._show()
 
+    def _measure(self) -> None:
+        """Measure what is asked for, now that no run is left; anything new comes first."""
+        work, plan, inbox = self._measuring.work, self._plan, self._inbox
+        if work is None or inbox.closed:
+            return
+        if plan is None or self._failure is not None:
+            self._measuring.drop()
+            return
+
+        def interrupted() -> bool:
+            if inbox.closed or inbox.paused:
+                return True
+            self._serve()
+            return self._measuring.work is not work or self._stale()
+
+        self._measuring.go_on(plan, lambda: self._ready(plan), interrupted)
+
     # Telling.
 
     def _show(self, **values: Any) -> None:
@@ -352,6 +376,7 @@ class Session:
         if not isinstance(error, MixwidgetError):
             logger.warning("The text could not be prepared.", exc_info=error)
         self._failure, self._jobs = error, {}
+        self._measuring.drop()
         self._show(runs={})
 
     # Requests.
@@ -374,6 +399,11 @@ class Session:
         if request.kind == "export":
             name, mime, data = export(self.explanations(), request.format)
             self._tell.post(protocol.file(request.id, name, mime, data))
+        elif request.kind == "measure":
+            self._measuring.ask(request, None if self._failure is not None else self._plan)
+            return
+        elif request.kind == "cancel" and request.request is not None:
+            self._measuring.stop(request.request)
         elif request.kind == "cancel":
             self._stop(request.run)
         elif request.kind == "rerun":
@@ -398,6 +428,8 @@ class Session:
             raise CancelledError("closed")
 
     def _stop(self, run: str | None) -> None:
+        if run is None:
+            self._measuring.stop()
         if run is None and self._version != self._inbox.version:
             self._given_up = True  # it is still being prepared
         for job in self._jobs.values():

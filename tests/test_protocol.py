@@ -133,6 +133,9 @@ def test_shrinking_keeps_the_largest() -> None:
         {"kind": "need", "id": "1", "wants": [{"what": "layer", "run": "r", "layer": "2"}]},
         {"kind": "need", "id": "1", "wants": [{"what": "rows", "run": "r", "of": "product"}]},
         {"kind": "cancel", "id": "1", "v": 2},
+        {"kind": "measure", "id": "1"},
+        {"kind": "measure", "id": "1", "runs": ["alti"]},
+        {"kind": "measure", "id": "1", "runs": {"alti": "alti-1"}, "focus": "first"},
     ],
 )
 def test_what_is_no_request_is_refused(content: Any) -> None:
@@ -145,7 +148,12 @@ def test_requests_are_read() -> None:
     request = protocol.parse({"kind": "need", "id": "x", "v": 1, "wants": [want]})
     assert request.wants == (Want("r", "rows", None, "sum", 2),)
     assert protocol.parse({"kind": "cancel", "id": "x", "v": 1}).run is None
+    assert protocol.parse({"kind": "cancel", "id": "x", "request": "y"}).request == "y"
     assert protocol.parse({"kind": "rerun", "id": "x", "method": "alti"}).method == "alti"
+    asked = {"kind": "measure", "id": "x", "runs": {"b": "b-1", "a": "a-1"}, "target": [0, 1]}
+    request = protocol.parse({**asked, "focus": 3})
+    assert list(request.runs.items()) == [("b", "b-1"), ("a", "a-1")]
+    assert (request.target, request.focus, request.by) == ([0, 1], 3, "delete")
 
 
 def test_the_pace_is_kept_by_all_threads() -> None:

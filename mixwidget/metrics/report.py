@@ -72,9 +72,8 @@ def faithfulness(
             made = (explanations or {}).get(method) or explain_case(
                 case, method, target=target, focus=focus, cancelled=cancelled, **options
             )
-            first = shared is None
-            shared = shared or evidence(made, case)
-            if first:
+            if shared is None:
+                shared = evidence(made, case)
                 yield _start(shared, methods, by, points, seeds)
             curves[method] = _curve(shared, method, made.scores, by, points, check)
             found[method] = made
@@ -84,7 +83,7 @@ def faithfulness(
         except MixwidgetError as error:
             yield {"part": "curve", "method": method, "error": str(error)}
             continue
-        if first:
+        if floor is None:
             for floor in _floor(shared, by, points, seeds, check):
                 yield floor
     if shared is None:
