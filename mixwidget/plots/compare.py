@@ -139,7 +139,7 @@ def _texts(
         block.draw(plane, left, top, gap, scale)
         label_lines(plane, MARGIN, top, names[number + 1], len(names[number + 1]))
         top += lower[number]
-    sheet.legend(scale, f"blue: more by {called[0]}; orange: less", left, top)
+    sheet.legend(scale, "difference of shares: blue more, orange less", left, top)
     return sheet.figure
 
 
