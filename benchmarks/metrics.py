@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -95,17 +96,20 @@ def dataset(examples: list[Example], name: str) -> None:
     """All cheap methods and the four metrics over a dataset, with one and two processes."""
     methods = cheap_methods()
     model, _ = demo.load()
-    times = {}
+    times, work = {}, {}
     for workers in (1, 2):
+        before = _children()
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             warm = [Example(f"a film , {i}") for i in range(2 * workers)]
             _run(model, warm, methods, pool, 1)
             times[workers] = _seconds(lambda pool=pool: _run(model, examples, methods, pool, 4))
+        # Of the workers, now that they have ended; opening Python and torch is part of it.
+        work[workers] = _children() - before
         whole = times[workers] / len(examples) * 872 / 60
         print(
             f"{len(methods)} methods x {len(FAITHFULNESS)} metrics x {len(examples)} texts of "
             f"{name}, {workers} process{'es' * (workers > 1)}: {times[workers]:.1f} s "
-            f"({whole:.1f} minutes for 872)"
+            f"({whole:.1f} minutes for 872), {work[workers]:.1f} s of CPU with the start"
         )
     print(f"two processes are {times[1] / times[2]:.2f} times as fast as one")
 
@@ -113,6 +117,11 @@ def dataset(examples: list[Example], name: str) -> None:
 def _run(model: Any, examples: list[Example], methods: list[str], pool: Any, chunk: int) -> None:
     frame = benchmark(model, examples, methods, executor=pool, chunk_size=chunk, progress=False)
     assert not frame.errors.any(), frame[frame.errors > 0]
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _seconds(work: Callable[[], object]) -> float:
