@@ -126,6 +126,9 @@ def base_of(model: Any) -> Any:
 def _load(name: str) -> Any:
     import transformers
 
+    if Path(name).is_absolute() and not Path(name).exists():
+        raise ModelInputError(f"There is no folder {name!r}. Check the path of the model.")
+
     try:
         config = transformers.AutoConfig.from_pretrained(name)
         wanted = (getattr(config, "architectures", None) or [None])[0]

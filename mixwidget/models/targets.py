@@ -136,7 +136,8 @@ def _index(target: Any, source: Source, count: int) -> int:
         )
     index: int = target.__index__()
     if not 0 <= index < count:
-        raise InputError(f"target is {index}, but there are only {what}s 0 to {count - 1}.")
+        many = "classes" if what == "class" else "token ids"
+        raise InputError(f"target is {index}, but there are only {many} 0 to {count - 1}.")
     return index
 
 
