@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,7 +99,7 @@ def _explain(options: argparse.Namespace, parser: argparse.ArgumentParser) -> No
     for id in methods:
         found[id] = _run(case, id, target, focus, params[id], show)
     for path in options.output:
-        _write(found, path)
+        _write(case, found, path)
         show.say(f"wrote {path}")
     if not options.output:
         _print(list(found.values()))
@@ -169,9 +170,10 @@ def _check_output(path: str) -> None:
         raise InputError(f"There is no folder {str(folder)!r} to write into.")
 
 
-def _write(found: dict[str, Explanation], path: str) -> None:
+def _write(case: Case, found: dict[str, Explanation], path: str) -> None:
     """All methods into one file, one below the other in a picture."""
     from .export import export
+    from .page import page_of
 
     ending = Path(path).suffix.lower().removeprefix(".")
     first, *others = found.values()
@@ -183,7 +185,8 @@ def _write(found: dict[str, Explanation], path: str) -> None:
     elif ending in PICTURES and others:
         first.plot("compare", others=others, difference=False).savefig(path)
     else:
-        Path(path).write_bytes(export(found, ending)[2])
+        page = partial(page_of, case, list(found.values()))
+        Path(path).write_bytes(export(found, ending, page)[2])
 
 
 def _print(found: list[Explanation]) -> None:

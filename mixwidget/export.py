@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from .explanation import Explanation
 
 _MIME = {
+    "html": "text/html",
     "json": "application/json",
     "png": "image/png",
     "svg": "image/svg+xml",
@@ -36,13 +38,16 @@ def _known() -> str:
     return ", ".join(_MIME)
 
 
-def export(explanations: dict[str, Explanation], format: str) -> tuple[str, str, bytes]:
-    """Name, mime type and bytes: all of them as json, the first one as a picture."""
+def export(
+    explanations: dict[str, Explanation], format: str, page: Callable[[], bytes]
+) -> tuple[str, str, bytes]:
+    """Name, mime type and bytes: all of them as json, the first one as a picture. `page` gives
+    the bytes of an interactive page."""
     _checked(format)
     if not explanations:
         raise MixwidgetError("There is nothing to save yet: wait until it is computed.")
     name = f"mixwidget-{next(iter(explanations))}.{format}"
-    return name, _MIME[format], _bytes(explanations, format)
+    return name, _MIME[format], page() if format == "html" else _bytes(explanations, format)
 
 
 def _bytes(explanations: dict[str, Explanation], format: str) -> bytes:

@@ -71,6 +71,7 @@ class Request:
     request: str | None = None
     method: str | None = None
     format: str = ""
+    state: Mapping[str, Any] | None = None  # the traits of the view that asks, for a page
     runs: Mapping[str, str] = field(default_factory=dict)
     target: Any = None
     focus: int | None = None

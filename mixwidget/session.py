@@ -13,7 +13,8 @@ import atexit
 import contextlib
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from . import describe, protocol
@@ -149,6 +150,15 @@ class Session:
             if whole is not None:
                 found[method] = whole
         return found
+
+    def page(self, traits: Mapping[str, Any] | None) -> bytes:
+        """All that is finished for the shown text, as one page with these traits."""
+        from .page import finished_results, make_page
+
+        plan = self._plan
+        if plan is None or self._stale() or traits is None:
+            raise MixwidgetError("There is nothing to save yet: wait until it is computed.")
+        return make_page(plan.case, finished_results(plan, self._finished), traits)
 
     def _stale(self) -> bool:
         version, _ = self._inbox.latest()
@@ -397,7 +407,8 @@ class Session:
             self._tell.post(protocol.done(request.id, missing))
             return
         if request.kind == "export":
-            name, mime, data = export(self.explanations(), request.format)
+            page = partial(self.page, request.state)
+            name, mime, data = export(self.explanations(), request.format, page)
             self._tell.post(protocol.file(request.id, name, mime, data))
         elif request.kind == "measure":
             self._measuring.ask(request, None if self._failure is not None else self._plan)

@@ -8,7 +8,9 @@ import os
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -153,11 +155,18 @@ class MixView(Controls, anywidget.AnyWidget):
             self._session.rerun(method)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what is shown, by the path's ending: json, png, svg or pdf."""
+        """Write what is shown, by the path's ending.
+
+        html is a page of its own to look around in, with all methods that are computed for this
+        text; it needs neither Python nor a network. json holds all numbers of the asked methods;
+        png, svg and pdf are pictures of the method in front.
+        """
         format = format_of(Path(path))
         front = self.wait().explanations
         front = {self.method: front[self.method], **front}
-        Path(path).write_bytes(export(front, format)[2])
+        assert self._session is not None
+        page = partial(self._session.page, self._page_traits())
+        Path(path).write_bytes(export(front, format, page)[2])
 
     def close(self) -> None:
         """Stop all work and take the widget off the page."""
@@ -173,6 +182,11 @@ class MixView(Controls, anywidget.AnyWidget):
         return f"<MixView {shown!r} by {self.method} on {name}: {state['message'] or 'ready'}>"
 
     # State in: from Python code, and from the browser.
+
+    def _page_traits(self) -> dict[str, Any]:
+        """Everything a page shows, as it is now."""
+        with self._lock:
+            return {name: getattr(self, name) for name in (*CONTROLS, *_SHOWN)}
 
     def _known_case(self) -> Case | None:
         session = getattr(self, "_session", None)
@@ -313,6 +327,8 @@ def _receive(view: MixView, content: Any, buffers: Any) -> None:
         id = content.get("id", "") if isinstance(content, dict) else ""
         view._post(protocol.failed(str(id), str(error), "Reload the page."))
         return
+    if request.kind == "export":
+        request = replace(request, state=view._page_traits())
     if view._session is not None:
         view._session.request(request)
 

@@ -213,6 +213,9 @@ def test_export_answers_with_a_file(view: MixView, page: Page) -> None:
     answers = page.ask(kind="export", format="json")
     assert [answer["kind"] for answer in answers] == ["file", "done"]
     assert page.ask(kind="export", format="xyz")[-1]["kind"] == "error"
+    name, _ = page.ask(kind="export", format="html")
+    assert (name["name"], name["mime"]) == (f"mixwidget-{view.method}.html", "text/html")
+    assert next(b[0] for _, b in reversed(page.sent) if b).startswith(b"<!doctype html>")
 
 
 def test_save(view: MixView, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import { h, setAttributes, setText, show } from "./dom";
 import { percent, shorten } from "./format";
 import type { State } from "./state";
 import type { Aggregate, Json, ScaleName, ViewName } from "./types";
-import { AGGREGATE_NAMES } from "./words";
+import { AGGREGATE_NAMES, NEEDS_KERNEL } from "./words";
 
 const STEP_MS = 800;
 const SUM: [string, string] = ["sum", AGGREGATE_NAMES.sum];
@@ -177,6 +177,8 @@ export function controls(element: HTMLElement, context: Context): View {
       show(specialField, view !== "heads" && view !== "faithfulness");
       drawFocus(focus, next);
       drawTarget(target, next);
+      target.disabled = !next.live;
+      setAttributes(target, { title: next.live ? null : NEEDS_KERNEL });
       show(targetField, traits.model_info.targets.length > 0 || traits.target !== null);
       if (unit.value !== traits.unit) unit.value = traits.unit;
       if (special.checked !== traits.special) special.checked = traits.special;

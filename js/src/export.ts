@@ -1,4 +1,4 @@
-/** The export menu: pictures are made here, data by the kernel. */
+/** The export menu: pictures are made here, pages and data by the kernel. */
 
 import type { Context } from "./context";
 import { h, rove } from "./dom";
@@ -10,8 +10,11 @@ import type { Store } from "./store";
 const CHOICES: [string, string][] = [
   ["png", "Picture of this view (PNG)"],
   ["svg", "Picture of this view (SVG)"],
+  ["html", "Interactive page (HTML)"],
   ["json", "All numbers (JSON)"],
 ];
+/** Those that are made here; the others need the kernel. */
+const PICTURES = ["png", "svg"];
 
 export function exportMenu(
   element: HTMLElement,
@@ -41,8 +44,8 @@ export function exportMenu(
 
   const open = (on: boolean) => {
     const live = current()?.live ?? false;
-    const last = menu.lastElementChild as HTMLElement | null;
-    if (last) last.hidden = !live;
+    for (const item of menu.querySelectorAll<HTMLElement>("[data-format]"))
+      item.hidden = !live && !PICTURES.includes(item.dataset.format ?? "");
     menu.hidden = !on;
     button.setAttribute("aria-expanded", String(on));
     if (on) (menu.firstElementChild as HTMLElement | null)?.focus();
@@ -69,7 +72,7 @@ export function exportMenu(
   }
 
   function askKernel(format: string): void {
-    say("Collecting the numbers …");
+    say(format === "html" ? "Writing the page …" : "Collecting the numbers …");
     store.request(
       (id) => exportAs(id, format),
       (answer, files) => {

@@ -3,7 +3,7 @@
 import type { Context, View } from "./context";
 import { h, setAttributes, setText, show } from "./dom";
 import { duration, percent } from "./format";
-import { addsUp } from "./words";
+import { addsUp, NEEDS_KERNEL } from "./words";
 
 export function header(element: HTMLElement, context: Context): View {
   const { listen } = context;
@@ -94,6 +94,7 @@ export function header(element: HTMLElement, context: Context): View {
       if (known.pair !== second) pair.value = known.pair = second;
       live = state.live;
       input.readOnly = pair.readOnly = !live;
+      for (const area of [input, pair]) setAttributes(area, { title: live ? null : NEEDS_KERNEL });
       show(pair, second !== "" || wantsPair);
       show(addPair, live && second === "" && !wantsPair);
       show(go, live);

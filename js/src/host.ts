@@ -58,16 +58,18 @@ export interface MemoryHost extends Host {
   readonly sent: Request[];
 }
 
-/** State in memory; `kernel`, if given, is called with every request. */
+/** State in memory; `kernel`, if given, is called with every request. One that only looks up
+ * what it has is not `live`. */
 export function memoryHost(
   initial: Partial<Traits>,
   kernel?: (request: Request, host: MemoryHost) => void,
+  live = kernel !== undefined,
 ): MemoryHost {
   const traits: Traits = { ...DEFAULTS, ...initial };
   const changes = new Set<(name: keyof Traits) => void>();
   const messages = new Set<(content: unknown, buffers: Bytes[]) => void>();
   const host: MemoryHost = {
-    live: kernel !== undefined,
+    live,
     sent: [],
     get: (name) => traits[name],
     set(values) {

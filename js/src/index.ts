@@ -3,6 +3,7 @@
 import type { AnyModel } from "@anywidget/types";
 import { mount } from "./app";
 import { anywidgetHost, type Host } from "./host";
+import { openPage } from "./page";
 import { createStore, type Store } from "./store";
 
 export { memoryHost } from "./host";
@@ -49,4 +50,9 @@ export default function widget() {
       return life.end;
     },
   };
+}
+
+// In a saved page nobody calls: this module is the page's only script.
+if (globalThis.document?.documentElement.hasAttribute("data-mixwidget-page")) {
+  void openPage(document);
 }

@@ -45,7 +45,7 @@ export function methodsBar(element: HTMLElement, context: Context): View {
   function open(entry: MethodEntry, anchor: Element): void {
     clearTimeout(timer);
     card.replaceChildren(...cardContent(entry));
-    const options = pinned ? optionsOf(entry) : null;
+    const options = pinned && state?.live ? optionsOf(entry) : null;
     if (options) card.append(options);
     show(card, true);
     const frame = element.getBoundingClientRect();
@@ -206,6 +206,7 @@ export function methodsBar(element: HTMLElement, context: Context): View {
       const method = next.method;
       setText(measures, method ? `${method.title}: ${method.measures}` : "");
       show(about, method !== undefined);
+      setText(about, next.live ? "formula, paper, options" : "formula, paper");
     },
   };
 }

@@ -10,6 +10,9 @@ export const AGGREGATE_NAMES: Record<Aggregate, string> = {
   sum: "sum up to this layer",
 };
 
+/** Said on controls of a saved page. */
+export const NEEDS_KERNEL = "Saved page: changing this needs the notebook.";
+
 export const quoted = (text: string) => `“${text}”`;
 
 const upTo = (layer: number) => (layer === 0 ? "layer 0" : `layers 0 to ${layer}`);
@@ -88,7 +91,11 @@ export function treatment(state: State, method: MethodEntry, hidden: number): st
 export function lacking(state: State, id: string): string {
   const run = state.run(id);
   const title = state.entry(id)?.title ?? id;
-  if (!state.live) return `${title} is not part of this saved page.`;
+  if (!state.live) {
+    if (!run && state.entry(id)?.available)
+      return `${title} was computed for another focus token; for ${quoted(state.focusLabel)} it needs the notebook.`;
+    return `This is not part of the saved page: ${title} needs the notebook here.`;
+  }
   if (!run) {
     const entry = state.entry(id);
     if (entry && !entry.available) return `${title} is not available here: ${entry.reason}`;

@@ -1,0 +1,256 @@
+"""A page of its own: the widget's bundle and all that is computed for one text.
+
+The page needs nothing but itself: no kernel, no network. Its data is one JSON text,
+`{"traits", "focused", "arrays", "data"}`: the widget's traits; the methods whose runs hold for
+one focus token only; the arrays as messages (protocol.py) with their length in bytes; and those
+bytes, one after the other, as base64 of gzip.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import describe, protocol
+from .errors import MixwidgetError
+from .protocol import PUSH_TOKENS, Message, Want, shrink
+from .results import Result, depends_on_focus, text_array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .engine import Case
+    from .explanation import Explanation
+    from .plan import Plan
+
+_STATIC = Path(__file__).parent / "static"
+_BYTES = 2_000_000  # packed: attention by head is coarser where all would take more,
+_HEADS_BYTES = 250_000  # but it may take so much anyway
+_READY = {
+    "state": "ready",
+    "message": "Saved page.",
+    "hint": "Another text, target, option or method needs the notebook.",
+}
+_ABSENT = "It was not computed when this page was saved; that needs the notebook."
+
+
+def finished_results(plan: Plan, finished: Callable[[str], Result | None]) -> list[Result]:
+    """All that is finished for what is shown, asked for or not; the method in front first."""
+    from .methods.registry import all_methods
+    from .plan import make_plan
+
+    found = []
+    for id in dict.fromkeys((plan.wish.method, *(method.id for method in all_methods()))):
+        try:
+            wish = replace(plan.wish, method=id, compared=())
+            run = make_plan(wish, plan.case, {}, finished).jobs[id].run
+        except MixwidgetError:
+            continue  # it has no run for this text
+        result = finished(run)
+        if result is not None:
+            found.append(result)
+    return found
+
+
+def traits_of(case: Case, explanations: list[Explanation]) -> dict[str, Any]:
+    """Traits as a view would have them, for explanations made without one."""
+    from .models import resolve_target
+
+    first, *others = explanations
+    predicted = resolve_target(None, case.source, case.encoding, case.trace().output, first.focus)
+    info = describe.model_info(case, predicted, first.focus, case.known_errors())
+    return {
+        "text": case.encoding.text,
+        "text_pair": case.encoding.text_pair or "",
+        "method": first.method,
+        "compared": [one.method for one in others][:4],
+        "params": {one.method: one.params for one in explanations},
+        "focus": first.focus,
+        "target": None if first.target.index == predicted.index else first.target.index,
+        "layer": info["layers"] - 1,
+        "model_info": info,
+        "tokens": describe.tokens(case),
+        "catalogue": describe.catalogue(case, predicted),
+    }
+
+
+def page_of(case: Case, explanations: list[Explanation]) -> bytes:
+    """A page of explanations that were made without a view."""
+    from .methods.registry import get_method
+
+    results = []
+    for one in explanations:
+        result = Result(one.method, get_method(one.method), len(one.tokens), len(case.trace()))
+        result.finish(one)
+        results.append(result)
+    return make_page(case, results, traits_of(case, explanations))
+
+
+def make_page(case: Case, results: list[Result], traits: Mapping[str, Any]) -> bytes:
+    """The page, as the bytes of its file."""
+    if not results:
+        raise MixwidgetError("There is nothing to save yet: wait until it is computed.")
+    messages = [message for result in results for message in _arrays(result)]
+    packer = zlib.compressobj(6, zlib.DEFLATED, 31)  # gzip
+    packed = b"".join(packer.compress(data or b"") for _, data in messages)
+    packed += packer.flush(zlib.Z_SYNC_FLUSH)
+    heads = _of_text(case, max(_BYTES - len(packed), _HEADS_BYTES))
+    packed += b"".join(packer.compress(data or b"") for _, data in heads) + packer.flush()
+    content = {
+        "traits": _saved(traits, results),
+        "focused": [r.method.id for r in results if depends_on_focus(r.method)],
+        "arrays": [[content, len(data or b"")] for content, data in (*messages, *heads)],
+        "data": base64.b64encode(packed).decode("ascii"),
+    }
+    return _document(traits["text"], json_text(content)).encode("utf-8")
+
+
+def _saved(traits: Mapping[str, Any], results: list[Result]) -> dict[str, Any]:
+    """The traits of the page: what is not in it is said not to be there."""
+    ids = {result.method.id for result in results}
+    catalogue = [
+        entry
+        if entry["id"] in ids
+        else {**entry, "available": False, "reason": entry["reason"] or _ABSENT}
+        for entry in traits["catalogue"]
+    ]
+    runs = {
+        result.method.id: {
+            "run": result.run,
+            "state": "ready",
+            "progress": 1.0,
+            "seconds_left": None,
+            "message": "",
+            "done_layers": result.done_layers,
+        }
+        for result in results
+    }
+    compared = [id for id in traits["compared"] if id in ids]
+    return {
+        **traits,
+        "catalogue": catalogue,
+        "compared": compared,
+        "runs": runs,
+        "status": _READY,
+    }
+
+
+def _arrays(result: Result) -> Iterator[Message]:
+    """Everything that the browser may ask of a finished run."""
+    wants = [Want(result.run, "scores")]
+    for layer in result.done_layers:
+        if result.method.yields == "layer_scores":
+            wants.append(Want(result.run, "layer_scores", layer))
+        if result.method.yields != "maps":
+            continue
+        for what in ("layer", "rollout"):
+            wants.append(Want(result.run, what, layer))
+            if result.tokens > PUSH_TOKENS:
+                wants.append(Want(result.run, "overview", layer, of=what))
+    for want in wants:
+        values = result.array(want)
+        if values is not None:
+            yield _rounded(protocol.array(want, values))
+
+
+def _rounded(message: Message) -> Message:
+    """Half floats with eight bits after the first: what is cut is below 0.2% of a value, and
+    the rest packs far better."""
+    content, data = message
+    if content["dtype"] != "f2" or data is None:
+        return message
+    halves = np.frombuffer(data, dtype="<u2")
+    finite = (halves & 0x7C00) != 0x7C00
+    cut = np.where(finite & ((halves & 0x7FFF) < 0x7BFC), (halves + 2) & 0xFFFC, halves)
+    return content, cut.astype("<u2").tobytes()
+
+
+def _of_text(case: Case, limit: int) -> list[Message]:
+    """What each head looks at, in about so many bytes; nothing if heads do not see all tokens."""
+    case.trace()
+    want = Want("", "head_stats")
+    stats = text_array(case, want)
+    if stats is None:
+        return []
+    wants = [Want("", "heads", layer) for layer in range(len(stats))]
+    heads = [values for w in wants if (values := text_array(case, w)) is not None]
+    bytes_ = [_in_bytes(values) for values in heads]
+    size = len(zlib.compress(b"".join(data.tobytes() for data, _ in bytes_), 1))
+    if size > limit:
+        most = max(16, int(heads[0].shape[-1] * (limit / size) ** 0.5))
+        bytes_ = [_in_bytes(shrink(values, most)) for values in heads]
+    messages = [protocol.array(want, stats)]
+    for one, (values, scale) in zip(wants, bytes_, strict=True):
+        content = protocol.array(one, values[:0].astype("f4"))[0]
+        content |= {"dtype": "u1", "shape": list(values.shape), "scale": scale}
+        messages.append((content, values.tobytes()))
+    return messages
+
+
+def _in_bytes(values: NDArray[Any]) -> tuple[NDArray[Any], float]:
+    _, packed, scale = protocol.pack(values, "u1")
+    return packed, scale
+
+
+def json_text(value: Any) -> str:
+    """JSON that stays one text wherever in a page it stands: nothing in it can end a script."""
+    text = json.dumps(_finite(describe.plain(value)), ensure_ascii=False, allow_nan=False)
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    return [_finite(entry) for entry in value] if isinstance(value, list) else value
+
+
+_BODY_STYLE = """
+:root { color-scheme: light dark; }
+body { margin: 0; background: #f6f7f8; }
+main { box-sizing: border-box; max-width: 1240px; margin: 0 auto; padding: 12px; }
+@media (prefers-color-scheme: dark) { body { background: #0d0f11; } }
+"""
+
+
+def _document(text: str, data: str) -> str:
+    script = (_STATIC / "widget.js").read_text("utf-8")
+    style = (_STATIC / "widget.css").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    # Only this script runs, and nothing is fetched.
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    title = html.escape(text if len(text) <= 60 else f"{text[:57]}...")
+    return f"""<!doctype html>
+<html lang="en" data-mixwidget-page>
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>mixwidget: {title}</title>
+<style>{_BODY_STYLE}{style}</style>
+</head>
+<body>
+<main><noscript>This page draws its picture by a script of its own.</noscript></main>
+<script type="application/json" id="mixwidget-data">{data}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""

@@ -1,0 +1,117 @@
+"""A saved page in Chromium, opened from disk with no network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from mixwidget import MixView, demo
+from tests.browser.cells import HOSTILE, hostile_view
+from tests.browser.driver import Sheet
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+VIEWS = ("text", "layers", "map", "graph", "multiples", "compare", "heads")
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[[MixView], Sheet]]:
+    """Saves a view and opens the page; in the end nothing has gone wrong on it."""
+    sheet = Sheet(browser)
+    requests: list[str] = []
+
+    def open(view: MixView) -> Sheet:
+        path = tmp_path / "page.html"
+        view.save(path)
+        view.close()
+        sheet.context.set_offline(True)
+        sheet.page.on("request", lambda request: requests.append(request.url))
+        sheet.page.goto(path.as_uri())
+        sheet.ready(timeout=10)
+        return sheet
+
+    yield open
+    asked = [url for url in requests if not url.startswith(("data:", "blob:"))]
+    sheet.close()
+    assert len(asked) == 1, asked  # the file itself
+    assert sheet.problems == []
+    assert sheet.elsewhere == []
+
+
+def test_all_views_work_without_a_kernel(opened: Callable[[MixView], Sheet]) -> None:
+    view = MixView(method="alti", compared=["attention_rollout", "attcat"])
+    view.wait()
+    expected = view.explanations["alti"].rollout(1)[0]
+    sheet = opened(view)
+    assert sheet.tokens() == ["[CLS]", *demo.SENTENCE.split(), "[SEP]"]
+    assert "positive" in sheet.root().inner_text()
+    sheet.slide(1)
+    scores = "els => els.map(e => Number(e.dataset.score))"
+    right = pytest.approx(list(expected), rel=5e-3, abs=1e-4)
+    sheet.until(lambda: sheet.part("token").evaluate_all(scores) == right, "layer 1 is shown")
+    for name in VIEWS:
+        sheet.view(name)
+        sheet.until(lambda: sheet.root().get_attribute("data-view") == name, name)  # noqa: B023
+        panel = sheet.root().locator(f".mix-view-{name}")
+        assert panel.locator(".mix-notice:visible").count() == 0, panel.inner_text()
+        drawn = "canvas:visible, [data-part=token], .mix-compare *:visible"
+        sheet.until(lambda: panel.locator(drawn).count() > 0, f"{name} is drawn")  # noqa: B023
+
+
+def test_a_node_is_traced_and_a_token_focused(opened: Callable[[MixView], Sheet]) -> None:
+    sheet = opened(MixView(method="attention_rollout", compared=["attcat"]))
+    sheet.view("graph")
+    canvas = sheet.root().locator("canvas[role=img]:visible").first
+    sheet.until(lambda: "graph" in str(canvas.get_attribute("aria-label")), "the graph is drawn")
+    sheet.click_a_node()
+    sheet.until(lambda: "comes from" in str(canvas.get_attribute("aria-label")), "it is traced")
+    sheet.view("text")
+    scores = "els => els.map(e => e.dataset.score).join()"
+    before = sheet.part("token").evaluate_all(scores)
+    sheet.part("token", index=3).click()
+    sheet.until(lambda: sheet.part("token").evaluate_all(scores) != before, "its row is shown")
+    sheet.part("method-toggle", method="attcat").click()
+    sheet.until(
+        lambda: "another focus token" in sheet.root().inner_text(), "scores of another token"
+    )
+    sheet.part("focus-select").select_option("0")
+    sheet.until(lambda: sheet.part("token", index=3).get_attribute("data-score"), "they are back")
+
+
+def test_what_needs_the_notebook_says_so(opened: Callable[[MixView], Sheet]) -> None:
+    sheet = opened(MixView(method="attention_rollout"))
+    assert sheet.part("text-input").get_attribute("readonly") is not None
+    assert "notebook" in str(sheet.part("text-input").get_attribute("title"))
+    assert sheet.part("target-select").is_disabled()
+    assert not sheet.part("run").is_visible()
+    other = sheet.part("method-toggle", method="alti")
+    assert other.get_attribute("aria-disabled") == "true"
+    other.click(force=True)
+    assert other.get_attribute("aria-pressed") == "false"
+    other.hover()
+    sheet.until(lambda: "needs the notebook" in sheet.root().inner_text(), "its card says why")
+    assert "notebook" in sheet.part("status").locator("..").inner_text()
+    sheet.view("faithfulness")
+    sheet.until(
+        lambda: "needs the notebook" in sheet.root().locator(".mix-panel").inner_text(), "it says"
+    )
+    sheet.part("export").click()
+    formats = sheet.root().locator("[data-format]:visible")
+    assert formats.evaluate_all("els => els.map(e => e.dataset.format)") == ["png", "svg"]
+    with sheet.page.expect_download() as download:
+        formats.first.click()
+    assert Path(download.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+def test_html_in_tokens_and_labels_is_text(opened: Callable[[MixView], Sheet]) -> None:
+    sheet = opened(hostile_view())
+    assert sheet.tokens() == ["[CLS]", *HOSTILE, "[SEP]"]
+    for name in VIEWS:
+        sheet.view(name)
+        sheet.until(lambda: sheet.root().get_attribute("data-view") == name, name)  # noqa: B023
+    assert sheet.page.evaluate("window.broken") is None
+    assert sheet.root().locator("img, script").count() == 0
+    assert sheet.page.title().endswith(" ".join(HOSTILE)[:57] + "...")

@@ -1,0 +1,130 @@
+"""The page that `save("x.html")` writes. tests/browser/test_page.py opens it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from mixwidget import MixView, protocol
+from mixwidget.cli import main
+from mixwidget.page import json_text
+from tests import tiny
+
+METHODS = ["alti", "globenc", "value_zeroing"]
+
+
+def parts(path: Path) -> tuple[str, dict[str, Any], dict[tuple[str, str, Any, Any], Any]]:
+    """The page, its data, and its arrays as the browser will read them."""
+    text = path.read_text("utf-8")
+    found = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    data = json.loads(found[1])
+    packed = gzip.decompress(base64.b64decode(data["data"]))
+    arrays, at = {}, 0
+    for content, length in data["arrays"]:
+        key = (content["run"], content["what"], content["layer"], content["of"])
+        arrays[key] = protocol.unpack(content, packed[at : at + length])
+        at += length
+    assert at == len(packed)
+    return text, data, arrays
+
+
+def test_it_holds_all_that_is_computed(tmp_path: Path) -> None:
+    view = MixView(method="attention_rollout", compared=["attcat"], view="map")
+    view.wait()
+    view.method = "alti"
+    view.wait()
+    view.save(tmp_path / "x.html")
+    _, data, arrays = parts(tmp_path / "x.html")
+    assert set(data["traits"]["runs"]) == {"attention_rollout", "attcat", "alti"}
+    assert data["traits"]["view"] == "map"
+    assert data["focused"] == ["attcat"]
+    usable = {entry["id"] for entry in data["traits"]["catalogue"] if entry["available"]}
+    assert usable == {"attention_rollout", "attcat", "alti"}
+    alti = view.explanations["alti"]
+    run = data["traits"]["runs"]["alti"]["run"]
+    for layer in range(4):
+        np.testing.assert_allclose(
+            arrays[run, "rollout", layer, None], alti.rollout(layer), rtol=4e-3, atol=1e-4
+        )
+        assert alti.maps is not None
+        np.testing.assert_allclose(
+            arrays[run, "layer", layer, None], alti.maps[layer], rtol=4e-3, atol=1e-4
+        )
+    attcat = view.explanations["attcat"]
+    run = data["traits"]["runs"]["attcat"]["run"]
+    np.testing.assert_allclose(arrays[run, "scores", None, None], attcat.scores, rtol=1e-6)
+    assert arrays["", "head_stats", None, None].shape[:2] == (4, view.model_info["heads"])
+    assert ("", "heads", 3, None) in arrays
+    view.close()
+
+
+def test_only_its_own_script_may_run(tmp_path: Path) -> None:
+    view = MixView(method="raw_attention")
+    view.save(tmp_path / "x.html")
+    text, _, _ = parts(tmp_path / "x.html")
+    scripts = re.findall(r'<script type="module">(.*?)</script>', text, re.DOTALL)
+    assert len(scripts) == 1
+    assert text.count("<script") == 2 + scripts[0].count("<script")
+    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+    assert f"default-src 'none'; script-src 'sha256-{digest}';" in text
+    assert "<!--" not in scripts[0]
+    assert "</style" not in text.split("<style>")[1].split("</style>")[0]
+    view.close()
+
+
+def test_no_text_ends_the_data() -> None:
+    hostile = "</script><img src=x onerror=alert(1)><!-- & \u2028\u2029 \\u003c"
+    text = json_text({"a": hostile, hostile: [float("nan"), 1.5]})
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == {"a": hostile, hostile: [None, 1.5]}
+
+
+def long_view(std: float, **options: Any) -> MixView:
+    tokenizer = tiny.tokenizer()
+    tokenizer.model_max_length = 512
+    config = transformers.BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=96,
+        num_hidden_layers=12,
+        num_attention_heads=12,
+        intermediate_size=96,
+        initializer_range=std,
+    )
+    torch.manual_seed(0)
+    model = transformers.BertForSequenceClassification(config).eval()
+    words = sorted(word for word in tokenizer.get_vocab() if word.isalpha())
+    chosen = np.random.default_rng(0).integers(len(words), size=126)
+    text = " ".join(words[i] for i in chosen)
+    return MixView(model, text, tokenizer, method=METHODS[0], compared=METHODS[1:], **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("std", [0.02, 0.2])
+def test_128_tokens_12_layers_3_methods_take_less_than_3_mb(std: float, tmp_path: Path) -> None:
+    view = long_view(std)
+    view.save(tmp_path / "x.html")
+    assert len(view.tokens) == 128
+    size = (tmp_path / "x.html").stat().st_size
+    assert size < 3_000_000, f"{size:,} bytes"
+    view.close()
+
+
+def test_the_command_line_writes_one(tmp_path: Path) -> None:
+    path = tmp_path / "x.html"
+    assert main(["a boring film", "--method", "alti", "--method", "attcat", "-o", str(path)]) == 0
+    _, data, arrays = parts(path)
+    assert [token["text"] for token in data["traits"]["tokens"]][1:-1] == ["a", "boring", "film"]
+    assert data["traits"]["method"] == "alti"
+    assert data["traits"]["compared"] == ["attcat"]
+    assert ("alti", "rollout", 3, None) in arrays
