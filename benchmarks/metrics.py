@@ -24,8 +24,8 @@ import torch
 
 from mixwidget import benchmark, demo, explain
 from mixwidget.engine import prepare
-from mixwidget.evaluate import cheap_methods
-from mixwidget.examples import Example, read_examples
+from mixwidget.evaluation import cheap_methods
+from mixwidget.evaluation.examples import Example, read_examples
 from mixwidget.metrics import explain_case
 from mixwidget.metrics.evidence import Evidence
 from mixwidget.metrics.faithfulness import curve_of, measure, removals

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from .catalogue import methods as methods
     from .engine import explain as explain
     from .engine import stream as stream
-    from .evaluate import benchmark as benchmark
+    from .evaluation import benchmark as benchmark
     from .explanation import Explanation as Explanation
     from .explanation import Part as Part
     from .heads import HeadMasks as HeadMasks
     from .heads import head_masks as head_masks
-    from .metric_plots import plot_agreement as plot_agreement
-    from .metric_plots import plot_curves as plot_curves
-    from .metric_plots import plot_layers as plot_layers
     from .models.blocks import BlockSpec as BlockSpec
     from .models.families import register_family as register_family
+    from .plots.metrics import plot_agreement as plot_agreement
+    from .plots.metrics import plot_curves as plot_curves
+    from .plots.metrics import plot_layers as plot_layers
     from .ratios import mixing_ratios as mixing_ratios
     from .widget import MixView as MixView
 
@@ -34,13 +34,13 @@ _PUBLIC = {
     "MixView": ".widget",
     "Part": ".explanation",
     "HeadMasks": ".heads",
-    "benchmark": ".evaluate",
+    "benchmark": ".evaluation",
     "explain": ".engine",
     "mixing_ratios": ".ratios",
     "head_masks": ".heads",
-    "plot_agreement": ".metric_plots",
-    "plot_curves": ".metric_plots",
-    "plot_layers": ".metric_plots",
+    "plot_agreement": ".plots.metrics",
+    "plot_curves": ".plots.metrics",
+    "plot_layers": ".plots.metrics",
     "register_family": ".models.families",
     "stream": ".engine",
 }

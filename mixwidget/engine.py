@@ -73,7 +73,7 @@ class Case:
                     f"Layer {layer} of {self.source.name}: the parts differ from the model's own "
                     f"output by {self._errors[layer]:.1%}. Its block is not understood; do not "
                     "trust maps built on it.",
-                    stacklevel=2,
+                    stacklevel=5,  # the caller of `explain`
                 )
         return self._errors[layer]
 

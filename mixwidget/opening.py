@@ -29,6 +29,10 @@ def check_text(text: Any, name: str) -> None:
 
 def find_opener(model: Any, text: Any, tokenizer: Any) -> tuple[Callable[[], Source], Any]:
     """How the worker gets the model, and the text. What is cheap to find wrong raises here."""
+    if model is ... or isinstance(model, str | os.PathLike):
+        # Not on the worker: transformers replaces itself in sys.modules when its import ends,
+        # and a cell that imports it meanwhile would be left with an empty module.
+        import transformers  # noqa: F401
     if model is ...:
         from . import demo
 

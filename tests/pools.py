@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from mixwidget.worker import Unit
+from mixwidget.evaluation.worker import Unit
 
 
 def spawned(workers: int) -> ProcessPoolExecutor:

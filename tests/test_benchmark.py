@@ -15,8 +15,8 @@ import mixwidget
 from mixwidget import benchmark, demo, metrics
 from mixwidget.engine import prepare
 from mixwidget.errors import InputError
-from mixwidget.evaluate import WorkerLostError
-from mixwidget.examples import Example, read_examples
+from mixwidget.evaluation import WorkerLostError
+from mixwidget.evaluation.examples import Example, read_examples
 from tests import pools, tiny
 
 TEXTS = [
@@ -309,7 +309,7 @@ def test_what_was_finished_survives_a_killed_worker(model, here, tmp_path):
 
 @pytest.mark.slow
 def test_workers_that_do_not_see_our_files_are_sent_the_model(model, here, monkeypatch):
-    from mixwidget import evaluate
+    from mixwidget.evaluation import evaluate
 
     real = evaluate._reference
 

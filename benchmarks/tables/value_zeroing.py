@@ -17,7 +17,7 @@ from scipy import stats
 
 from benchmarks.tables.common import Clock, Setup, compare_order, heading, setup, table
 from mixwidget.engine import prepare
-from mixwidget.examples import Example
+from mixwidget.evaluation.examples import Example
 from mixwidget.metrics import compression, layer_features
 from mixwidget.models import open_source
 

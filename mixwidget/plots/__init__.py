@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from ..explanation import Explanation
 
 
-def _plain(text: str) -> str:
-    """Text as itself where it cannot be said by a property: no pairs of dollars as formulas."""
-    return text.replace("$", r"\$")
-
-
 __all__ = ["KINDS", "Picture", "plot_explanation"]
 
 _DRAW: dict[str, Callable[..., Picture]] = {

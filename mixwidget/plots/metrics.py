@@ -10,19 +10,24 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from .errors import InputError
-from .plots import _plain
+from ..errors import InputError
+from .canvas import Picture
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .explanation import Explanation
-    from .metrics import Curve
+    from ..explanation import Explanation
+    from ..metrics import Curve
 
 # Okabe and Ito: told apart by people who do not see all colours, and in grey by the dashes.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 GREY = "#777777"
+
+
+def _plain(text: str) -> str:
+    """Text as itself where it cannot be said by a property: no pairs of dollars as formulas."""
+    return text.replace("$", r"\$")
 
 
 def _style(number: int) -> dict[str, Any]:
@@ -31,7 +36,7 @@ def _style(number: int) -> dict[str, Any]:
 
 
 def _axes(width: float, height: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Picture(figsize=(width, height), layout="constrained")
     axes = figure.subplots()
     axes.tick_params(labelsize=8)
     for side in ("top", "right"):
@@ -124,14 +129,14 @@ def plot_agreement(
         measure: "spearman", "kendall", or "jaccard" of the top 25%.
         special: whether special tokens count.
     """
-    from .metrics import agreement_matrix
+    from ..metrics import agreement_matrix
 
     if len(explanations) < 2:
         raise InputError("Agreement is between two explanations or more.")
     values = agreement_matrix(explanations, measure, special=special)
     names = [_plain(explanation.method) for explanation in explanations]
     side = 1.6 + 0.42 * len(names)
-    figure = Figure(figsize=(side + 1.2, side), layout="constrained")
+    figure = Picture(figsize=(side + 1.2, side), layout="constrained")
     axes = figure.subplots()
     low = 0.0 if measure == "jaccard" else -1.0
     colours = "Blues" if measure == "jaccard" else "RdBu_r"

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import InputError
+from ..errors import InputError
 
 if TYPE_CHECKING:
-    from .tokens import Token
+    from ..tokens import Token
 
 # Columns are found by these names, in this order.
 TEXT = ("text", "sentence", "masked", "sentence1", "question1", "premise", "question", "review")

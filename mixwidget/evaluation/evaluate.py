@@ -16,11 +16,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import InputError, MixwidgetError
+from ..errors import InputError, MixwidgetError
+from ..methods.registry import Size, all_methods, get_method
+from ..metrics.table import FAITHFULNESS, Choice, choices, get_metric
+from ..models import Source, open_source
 from .examples import Example, read_examples
-from .methods.registry import Size, all_methods, get_method
-from .metrics.table import FAITHFULNESS, Choice, choices, get_metric
-from .models import Source, open_source
 from .worker import ModelRef, Row, Unit, pinned, run_unit
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class _Store:
 
 def _run_key(unit: Unit, source: Source | None, model: Any) -> str:
     """What results depend on besides the texts."""
-    from . import __version__
+    from .. import __version__
 
     asked = [[(c.label, c.id, c.options) for c in group] for group in (unit.methods, unit.metrics)]
     settings = [unit.target, unit.truncate, unit.seed]
