@@ -233,7 +233,7 @@ def _benchmark(options: argparse.Namespace, parser: argparse.ArgumentParser) -> 
 
     from . import demo
     from .errors import InputError
-    from .evaluate import benchmark
+    from .evaluation import benchmark
     from .metrics.table import FAITHFULNESS
 
     if options.workers < 1:
