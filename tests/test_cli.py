@@ -16,12 +16,12 @@ import pytest
 
 import mixwidget
 from mixwidget import Explanation, demo, explain
-from mixwidget.arguments import PARSERS, options_for, target_of
 from mixwidget.cli import main
+from mixwidget.cli.arguments import PARSERS, options_for, target_of
+from mixwidget.cli.terminal import bars, picture, shaded
 from mixwidget.errors import InputError
 from mixwidget.methods.registry import all_methods
 from mixwidget.serial import read
-from mixwidget.terminal import bars, picture, shaded
 
 TEXT = "not bad at all"
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import mixwidget
-from mixwidget.arguments import PARSERS
+from mixwidget.cli.arguments import PARSERS
 from mixwidget.methods.registry import all_methods, forget
 from mixwidget.metrics import METRICS
 from tools.docs_methods import methods_page, metrics_page

@@ -154,7 +154,7 @@ def _home(function: object) -> str:
 
 def commands_part() -> str:
     """What `mixwidget ... --help` says, at a fixed width."""
-    from mixwidget.arguments import PARSERS
+    from mixwidget.cli.arguments import PARSERS
 
     blocks = []
     for name, make in PARSERS.items():

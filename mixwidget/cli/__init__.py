@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from .arguments import PARSERS, focus_of, options_for, target_of
 
 if TYPE_CHECKING:
-    from .engine import Case
-    from .explanation import Explanation
+    from ..engine import Case
+    from ..explanation import Explanation
 
 PICTURES = ("png", "svg", "pdf")
 
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _one_line(error: BaseException) -> str:
-    from .errors import MixwidgetError
+    from ..errors import MixwidgetError
 
     text = " ".join(str(error).split())
     known = isinstance(error, MixwidgetError | OSError)
@@ -75,9 +75,9 @@ def _plain_warnings() -> Iterator[None]:
 
 
 def _explain(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    from . import demo
-    from .errors import InputError
-    from .methods.registry import get_method
+    from .. import demo
+    from ..errors import InputError
+    from ..methods.registry import get_method
 
     text = sys.stdin.read().strip() if options.text == "-" else options.text
     if text is None:
@@ -108,9 +108,9 @@ def _explain(options: argparse.Namespace, parser: argparse.ArgumentParser) -> No
 def _prepare(options: argparse.Namespace, text: str) -> Case:
     from dataclasses import replace
 
-    from . import demo
-    from .engine import Case, prepare
-    from .models import encode, open_source
+    from .. import demo
+    from ..engine import Case, prepare
+    from ..models import encode, open_source
 
     if options.model is not None:
         pair, cut = options.text_pair, options.truncate
@@ -124,7 +124,7 @@ def _run(
 ) -> Explanation:
     import time
 
-    from .engine import assemble, parts, start
+    from ..engine import assemble, parts, start
 
     begin = time.perf_counter()
     run = start(case, id, target=target, focus=focus, params=params, report=show.report(id))
@@ -157,8 +157,8 @@ class _Progress:
 
 def _check_output(path: str) -> None:
     """Refuse what cannot be written before anything is computed."""
-    from .errors import InputError
-    from .export import format_of
+    from ..errors import InputError
+    from ..export import format_of
 
     if Path(path).suffix.lower() != ".csv":
         try:
@@ -172,8 +172,8 @@ def _check_output(path: str) -> None:
 
 def _write(case: Case, found: dict[str, Explanation], path: str) -> None:
     """All methods into one file, one below the other in a picture."""
-    from .export import export
-    from .page import page_of
+    from ..export import export
+    from ..page import page_of
 
     ending = Path(path).suffix.lower().removeprefix(".")
     first, *others = found.values()
@@ -209,7 +209,7 @@ def _print(found: list[Explanation]) -> None:
 
 
 def _methods(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    from .catalogue import methods
+    from ..catalogue import methods
 
     table = methods()
     if options.json:
@@ -231,10 +231,10 @@ def _benchmark(options: argparse.Namespace, parser: argparse.ArgumentParser) -> 
     from contextlib import ExitStack
     from multiprocessing import get_context
 
-    from . import demo
-    from .errors import InputError
-    from .evaluation import benchmark
-    from .metrics.table import FAITHFULNESS
+    from .. import demo
+    from ..errors import InputError
+    from ..evaluation import benchmark
+    from ..metrics.table import FAITHFULNESS
 
     if options.workers < 1:
         parser.error("--workers must be at least 1")

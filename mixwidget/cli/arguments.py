@@ -7,11 +7,11 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import __version__
-from .errors import InputError
+from .. import __version__
+from ..errors import InputError
 
 if TYPE_CHECKING:
-    from .tokens import Token
+    from ..tokens import Token
 
 _USAGE = """\
 mixwidget [explain] TEXT [--model X] [--method M ...] [-o FILE]
