@@ -63,6 +63,7 @@ def fixture() -> dict[str, Any]:
         protocol.failed("a-2", "The text is empty.", "Give it a word."),
         protocol.cancelled("a-3"),
         protocol.file("a-4", "x.json", "application/json", b"{}"),
+        protocol.faithfulness("a-5", {"part": "curve", "method": "x", "error": "no such method"}),
     ]
     return {"version": protocol.VERSION, "messages": messages, "others": [c for c, _ in others]}
 

@@ -2,11 +2,17 @@
 
 import { type MemoryHost, memoryHost } from "../src/host";
 import type { Request } from "../src/protocol";
+import { measuredParts } from "./measured";
 import { encode, type Scene } from "./synthetic";
 
 export function sceneHost(scene: Scene, delay = 0): MemoryHost {
   const later = (work: () => void) => (delay > 0 ? setTimeout(work, delay) : work());
   const reply = (request: Request, host: MemoryHost) => {
+    if (request.kind === "measure") {
+      for (const part of measuredParts(request, host.get("tokens"))) {
+        host.deliver({ ...part, kind: "faithfulness", id: request.id, v: 1 });
+      }
+    }
     if (request.kind !== "need") {
       host.deliver({ kind: "done", id: request.id, v: 1, missing: [] });
       return;

@@ -1,6 +1,6 @@
 /** Messages between browser and kernel. This file and mixwidget/protocol.py alone spell them. */
 
-import type { Aggregate } from "./types";
+import type { Aggregate, Json } from "./types";
 
 export const VERSION = 1;
 
@@ -25,9 +25,65 @@ export interface Want {
 
 export type Request =
   | { kind: "need"; id: string; v: number; wants: Want[] }
-  | { kind: "cancel"; id: string; v: number; run?: string }
+  | { kind: "cancel"; id: string; v: number; run?: string; request?: string }
+  | ({ kind: "measure"; id: string; v: number } & Question)
   | { kind: "rerun"; id: string; v: number; method?: string }
   | { kind: "export"; id: string; v: number; format: string };
+
+/** What is to be measured: runs name text, method and options; the one in front comes first. */
+export interface Question {
+  runs: Record<string, string>;
+  target: Json;
+  focus: number | null;
+}
+
+export interface Spread {
+  mean: number | null;
+  low: number | null;
+  high: number | null;
+}
+
+/** The parts of an answer to `measure`, as docs/architecture.md lists them. */
+export interface StartPart {
+  part: "start";
+  methods: string[];
+  target: string;
+  probability: number;
+  removable: number[];
+  counts: number[];
+  shares: number[];
+  seeds: number;
+  metrics: { id: string; title: string; better: "higher" | "lower" }[];
+}
+export interface CurvePart {
+  part: "curve";
+  method: string;
+  order: number[];
+  probabilities: number[];
+  metrics: Record<string, number | null>;
+  error?: undefined;
+}
+export interface RandomPart {
+  part: "random";
+  seeds: number;
+  mean: number[];
+  low: number[];
+  high: number[];
+  metrics: Record<string, Spread>;
+}
+export interface AgreementPart {
+  part: "agreement";
+  methods: string[];
+  spearman: (number | null)[][];
+  jaccard: (number | null)[][];
+}
+export type FaithfulnessPart =
+  | StartPart
+  | CurvePart
+  | { part: "curve"; method: string; error: string }
+  | RandomPart
+  | AgreementPart
+  | { part: "verdict"; text: string; methods: Record<string, string> };
 
 export interface ArrayMessage extends Want {
   kind: "array";
@@ -40,6 +96,7 @@ export interface ArrayMessage extends Want {
 
 export type Answer =
   | ArrayMessage
+  | ({ kind: "faithfulness"; id: string } & FaithfulnessPart)
   | { kind: "file"; id: string; name: string; mime: string }
   | { kind: "done"; id: string; missing: Want[] }
   | { kind: "error"; id: string; message: string; hint: string }
@@ -73,6 +130,21 @@ export const need = (id: string, wants: Want[]): Request => ({
 export const cancel = (id: string, run?: string): Request =>
   run === undefined ? { kind: "cancel", id, v: VERSION } : { kind: "cancel", id, v: VERSION, run };
 
+/** Stop what another request has begun. */
+export const cancelRequest = (id: string, request: string): Request => ({
+  kind: "cancel",
+  id,
+  v: VERSION,
+  request,
+});
+
+export const measure = (id: string, question: Question): Request => ({
+  kind: "measure",
+  id,
+  v: VERSION,
+  ...question,
+});
+
 export const rerun = (id: string, method?: string): Request =>
   method === undefined
     ? { kind: "rerun", id, v: VERSION }
@@ -100,6 +172,7 @@ export function readAnswer(content: unknown): Answer | null {
   if (message.v !== undefined && message.v !== VERSION) return null;
   switch (message.kind) {
     case "array":
+    case "faithfulness":
     case "file":
     case "done":
     case "error":

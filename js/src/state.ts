@@ -1,6 +1,7 @@
 /** What a picture needs to know, derived from traits and arrays. Built anew for every frame. */
 
 import type { Host } from "./host";
+import type { Measured } from "./measures";
 import type { Tensor, What } from "./protocol";
 import type { Store } from "./store";
 import {
@@ -53,6 +54,8 @@ export interface State {
   tokenMaps(id: string, upTo: number): (Float32Array | undefined)[];
   shared(what: "heads" | "head_stats", layer?: number): Tensor | undefined;
   doneLayers(id: string): Set<number>;
+  /** The faithfulness of the compared methods; asks for it, once their runs are known. */
+  measured(): Measured | undefined;
   /** The highest layer up to the chosen one that can be shown already: work may be going on. */
   reached(id: string): number;
 }
@@ -215,6 +218,27 @@ export function derive(host: Host, store: Store): State {
     "";
   const label = (unit: number) => layout.units[unit]?.text ?? "";
 
+  const compared = [...new Set([traits.method, ...traits.compared])]
+    .map(entry)
+    .filter((found) => found !== undefined)
+    .slice(0, 4);
+
+  function measured(): Measured | undefined {
+    const runs = compared.map(({ id }) => [id, run(id)?.run ?? ""] as const);
+    if (!host.live || runs.length === 0 || runs.some(([, name]) => !name)) return undefined;
+    const question = {
+      runs: Object.fromEntries(runs),
+      target: traits.target ?? null,
+      focus: Number.isInteger(traits.focus) ? traits.focus : null,
+    };
+    // A run that failed or was stopped may come out otherwise when it is computed again.
+    const stages = compared.map(({ id }) => run(id)?.state ?? "");
+    return store.measure(
+      question,
+      stages.map((stage) => (/error|cancelled/.test(stage) ? stage : "")).join(),
+    );
+  }
+
   return {
     traits,
     live: host.live,
@@ -226,10 +250,8 @@ export function derive(host: Host, store: Store): State {
     method: entry(traits.method),
     entry,
     run,
-    compared: [...new Set([traits.method, ...traits.compared])]
-      .map(entry)
-      .filter((found) => found !== undefined)
-      .slice(0, 4),
+    compared,
+    measured,
     label,
     focusLabel: label(layout.focus),
     targetLabel,

@@ -1,13 +1,16 @@
 /** Arrays by name, shared by all views of a widget; asks the kernel for what is lacking. */
 
 import type { Host } from "./host";
+import { createMeasures, type Measured } from "./measures";
 import {
   type Answer,
   type ArrayMessage,
   type Bytes,
   decode,
+  type FaithfulnessPart,
   keyOf,
   need,
+  type Question,
   type Request,
   readAnswer,
   type Tensor,
@@ -27,14 +30,18 @@ interface Pending {
 
 type Final = (answer: Answer, files: { name: string; mime: string; bytes: Bytes }[]) => void;
 
+type Parted = (part: FaithfulnessPart) => void;
+
 export interface Store {
   get(want: Want): Tensor | undefined;
   /** The array, or nothing now and a request for it. */
   need(want: Want, pushed?: boolean): Tensor | undefined;
   put(want: Want, tensor: Tensor): void;
   onChange(callback: () => void, signal: AbortSignal): void;
-  /** Send a request other than `need`; `final` is called once. */
-  request(make: (id: string) => Request, final?: Final): void;
+  /** Send a request other than `need`; `final` is called once. Its id. */
+  request(make: (id: string) => Request, final?: Final, part?: Parted): string;
+  /** What is known about a question of faithfulness so far; it is asked if it is new. */
+  measure(question: Question, stages: string): Measured;
   /** The kernel refused a value that was set here; it says why. */
   onRefusal(callback: (words: string) => void, signal: AbortSignal): void;
   readonly bytes: number;
@@ -44,7 +51,7 @@ export function createStore(host: Host, signal: AbortSignal): Store {
   const arrays = new Map<string, Tensor>(); // in order of last use
   const pending = new Map<string, Pending>();
   const inFlight = new Map<string, string[]>(); // request id -> keys
-  const finals = new Map<string, { final: Final; files: Parameters<Final>[1] }>();
+  const finals = new Map<string, { final: Final; files: Parameters<Final>[1]; part?: Parted }>();
   const nextSeq = new Map<string, number>();
   const gaps = new Set<string>();
   const listeners = new Set<() => void>();
@@ -161,11 +168,19 @@ export function createStore(host: Host, signal: AbortSignal): Store {
     waiting?.final(answer, waiting.files);
   }
 
+  function request(make: (id: string) => Request, final?: Final, part?: Parted): string {
+    const id = newId();
+    if (final) finals.set(id, part ? { final, files: [], part } : { final, files: [] });
+    host.send(make(id));
+    return id;
+  }
+
   host.onMessage((content, buffers) => {
     const answer = readAnswer(content);
     if (!answer) return;
     try {
       if (answer.kind === "array") receiveArray(answer, buffers[0]);
+      else if (answer.kind === "faithfulness") finals.get(answer.id)?.part?.(answer);
       else if (answer.kind === "file") {
         const bytes = buffers[0];
         if (bytes)
@@ -216,11 +231,8 @@ export function createStore(host: Host, signal: AbortSignal): Store {
       listeners.add(callback);
       until.addEventListener("abort", () => listeners.delete(callback));
     },
-    request(make, final) {
-      const id = newId();
-      if (final) finals.set(id, { final, files: [] });
-      host.send(make(id));
-    },
+    request,
+    measure: createMeasures(request, notify, signal),
     onRefusal(callback, until) {
       refusals.add(callback);
       until.addEventListener("abort", () => refusals.delete(callback));

@@ -1,0 +1,247 @@
+import { afterEach, expect, test } from "vitest";
+import { measuredParts } from "../dev/measured";
+import { ticksUpTo } from "../src/curves-draw";
+import { memoryHost } from "../src/host";
+import { createMeasures } from "../src/measures";
+import type { Answer, FaithfulnessPart, Request } from "../src/protocol";
+import { createStore } from "../src/store";
+import { type Mounted, mounted, settle } from "./helpers";
+
+const ENOUGH = 320; // until a question has settled, is asked and drawn
+let open: Mounted[] = [];
+const start = async (...given: Parameters<typeof mounted>) => {
+  const made = await mounted(...given);
+  open.push(made);
+  await settle(ENOUGH);
+  return made;
+};
+afterEach(() => {
+  for (const { life } of open) life.abort();
+  open = [];
+});
+const press = (target: Element, key: string) =>
+  target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+const asked = ({ host }: Mounted) =>
+  host.sent.filter((request: Request) => request.kind === "measure");
+
+test("nothing is measured until the tab is open", async () => {
+  const made = await start();
+  expect(asked(made)).toHaveLength(0);
+  made.host.set({ view: "faithfulness" });
+  await settle(ENOUGH);
+  expect(asked(made)).toHaveLength(1);
+  expect(Object.keys((asked(made)[0] as { runs: object }).runs)[0]).toBe("alti");
+});
+
+test("one curve per method, metrics in words, a verdict, agreement", async () => {
+  const made = await start("review", { view: "faithfulness", compared: ["raw_attention"] });
+  const { root, find } = made;
+  const canvas = find("curves").querySelector("canvas[role=img]");
+  expect(canvas?.getAttribute("aria-label")).toMatch(/2 curves, with the band of random/);
+  expect(find("verdict").textContent).toMatch(/more than all 20 random/);
+  const rows = [...find("metrics").querySelectorAll("tbody tr")].map((r) => r.textContent);
+  expect(rows[0]).toMatch(/^ALTI/);
+  expect(rows[1]).toMatch(/^Raw attention/);
+  expect(rows[2]).toMatch(/^random order0\.120 0\.020 to 0\.300/);
+  expect(find("metrics").querySelector("thead")?.textContent).toMatch(
+    /Comprehensiveness higher is betterSufficiency lower is better/,
+  );
+  expect(find("agreements").textContent).toMatch(/Spearman.*−0\.31.*Jaccard.*0\.40/s);
+  await settle(450);
+  expect(root.querySelector(".mix-view-faithfulness details table")?.textContent).toMatch(
+    /random order, mean/,
+  );
+  expect(find("measure-progress").parentElement?.hidden).toBe(true);
+});
+
+test("a point says in words what is gone, and strikes it through", async () => {
+  const { find, root } = await start("review", { view: "faithfulness" });
+  expect(find("removed").querySelectorAll("del")).toHaveLength(0);
+  const curves = find("curves");
+  press(curves, "ArrowRight");
+  press(curves, "ArrowRight");
+  const tip = root.querySelector(".mix-tip")?.textContent ?? "";
+  expect(tip).toMatch(/ALTI.* of \d+ tokens gone \(.*%\).*probability of “positive” 0\./);
+  const gone = [...find("removed").querySelectorAll("del")].map((word) => word.textContent);
+  expect(gone.length).toBeGreaterThan(0);
+  const voice = root.querySelector("[aria-live=polite].mix-hidden")?.textContent ?? "";
+  for (const word of gone) expect(voice).toContain(`“${word}”`);
+  press(curves, "End");
+  expect(find("removed").querySelectorAll("span:not(.mix-special)")).toHaveLength(0);
+  press(curves, "Escape");
+  expect(find("removed").querySelectorAll("del")).toHaveLength(0);
+});
+
+test("the pointer finds the nearest point", async () => {
+  const { find } = await start("review", { view: "faithfulness" });
+  const stage = find("curves").firstElementChild as HTMLElement;
+  stage.dispatchEvent(new MouseEvent("pointermove", { clientX: 590, clientY: 40, bubbles: true }));
+  const all = find("removed").querySelectorAll("del").length;
+  expect(all).toBeGreaterThan(10);
+  stage.dispatchEvent(new MouseEvent("pointermove", { clientX: 10, clientY: 40, bubbles: true }));
+  expect(find("removed").querySelectorAll("del")).toHaveLength(0);
+});
+
+test("hostile tokens, targets and errors are text", async () => {
+  const evil = "<img src=x onerror=alert(1)>";
+  const made = await start("hostile", { view: "faithfulness", compared: ["raw_attention"] });
+  const { host, find, root } = made;
+  press(find("curves"), "End");
+  expect(find("removed").textContent).toContain(evil);
+  host.set({ target: 1 });
+  const kernel = host.sent.length;
+  await settle(ENOUGH);
+  const last = host.sent.slice(kernel).find((request) => request.kind === "measure");
+  expect(last).toBeDefined();
+  expect(root.querySelector("img, script")).toBeNull();
+});
+
+test("another target asks again, going back does not", async () => {
+  const made = await start("review", { view: "faithfulness" });
+  made.host.set({ target: 0 });
+  await settle(ENOUGH);
+  expect(asked(made)).toHaveLength(2);
+  made.host.set({ target: null });
+  await settle(ENOUGH);
+  expect(asked(made)).toHaveLength(2);
+  expect(made.find("verdict").textContent).not.toBe("");
+});
+
+/** A widget whose kernel answers `measure` as the test says. */
+async function answering(reply: (request: Request, say: (content: object) => void) => void) {
+  const made = await mounted("review", { compared: ["raw_attention"] });
+  open.push(made);
+  const real = made.host.send;
+  made.host.send = (request) => {
+    if (request.kind !== "measure" && request.kind !== "cancel") return real(request);
+    made.host.sent.push(request);
+    const say = (content: object) => made.host.deliver({ id: request.id, v: 1, ...content });
+    reply(request, say);
+  };
+  made.host.set({ view: "faithfulness" });
+  await settle(ENOUGH);
+  return made;
+}
+
+test("a refusal is shown in words, with a way to ask again", async () => {
+  const made = await answering((_, say) =>
+    say({ kind: "error", message: "This model has no head.", hint: "Load it with one." }),
+  );
+  const notice = made.root.querySelector<HTMLElement>(".mix-view-faithfulness .mix-notice");
+  expect(notice?.textContent).toMatch(/no head. Load it with one./);
+  expect(made.find("curves").parentElement?.hidden).toBe(true);
+  expect(asked(made)).toHaveLength(1);
+  notice?.querySelector("button")?.click();
+  await settle(ENOUGH);
+  expect(asked(made)).toHaveLength(2);
+});
+
+test("a method that fails says so beside those that do not", async () => {
+  const made = await answering((request, say) => {
+    if (request.kind !== "measure") return;
+    for (const part of measuredParts(request, tokensFor(request))) {
+      const failed = part.part === "curve" && part.method === "raw_attention";
+      const { method } = part as { method: string };
+      const given = failed ? { part: "curve", method, error: "<b>it</b> broke" } : part;
+      say({ ...given, kind: "faithfulness" });
+    }
+    say({ kind: "done", missing: [] });
+  });
+  expect(made.find("metrics").textContent).toMatch(/Raw attentionnot measured: <b>it<\/b> broke/);
+  expect(made.find("curves").querySelector("canvas")?.getAttribute("aria-label")).toMatch(
+    /1 curve,/,
+  );
+});
+const tokensFor = (_: Request) =>
+  Array.from({ length: 8 }, (_, index) => ({
+    piece: `t${index}`,
+    text: `t${index}`,
+    index,
+    special: false,
+    word: index,
+    segment: 0,
+  }));
+
+test("progress while it goes on, and a button that stops it", async () => {
+  let say: (content: object) => void = () => {};
+  const made = await answering((request, answer) => {
+    if (request.kind === "measure") {
+      say = answer;
+      for (const part of measuredParts(request, tokensFor(request)).slice(0, 2)) {
+        answer({ ...part, kind: "faithfulness" });
+      }
+    } else {
+      say({ kind: "error", message: "Measuring was stopped.", hint: "" });
+      answer({ kind: "done", missing: [] });
+    }
+  });
+  const bar = made.find<HTMLProgressElement>("measure-progress");
+  expect(bar.parentElement?.hidden).toBe(false);
+  expect(bar.value).toBeCloseTo(1 / 22);
+  made.find("measure-cancel").click();
+  const sent = made.host.sent;
+  const measure = asked(made)[0] as Request;
+  expect(sent[sent.length - 1]).toMatchObject({ kind: "cancel", request: measure.id });
+  await settle();
+  expect(bar.parentElement?.hidden).toBe(true);
+  expect(made.root.querySelector(".mix-view-faithfulness .mix-notice")?.textContent).toMatch(
+    /was stopped/,
+  );
+  await settle(ENOUGH);
+  expect(asked(made)).toHaveLength(1);
+});
+
+test("overtaken before its state was there, it is asked again", async () => {
+  let times = 0;
+  const made = await answering((request, say) => {
+    if (request.kind !== "measure") return;
+    if (times++ === 0) return say({ kind: "cancelled" });
+    for (const part of measuredParts(request, tokensFor(request))) {
+      say({ ...part, kind: "faithfulness" });
+    }
+    say({ kind: "done", missing: [] });
+  });
+  await settle(500);
+  expect(times).toBe(2);
+  expect(made.find("verdict").textContent).not.toBe("");
+});
+
+test("questions that nobody looks at any more are not repeated", async () => {
+  const sent: string[] = [];
+  let end: (answer: Answer) => void = () => {};
+  const life = new AbortController();
+  const measure = createMeasures(
+    (make, final) => {
+      sent.push(make("1").id);
+      end = final;
+      return "1";
+    },
+    () => {},
+    life.signal,
+  );
+  const question = { runs: { alti: "alti-1" }, target: null, focus: 0 };
+  measure(question, "");
+  await settle(150);
+  measure(question, "");
+  expect(sent).toHaveLength(1);
+  end({ kind: "cancelled", id: "1" });
+  await settle(400);
+  expect(sent).toHaveLength(1);
+  life.abort();
+});
+
+test("parts of requests that were not made here are left alone", () => {
+  const host = memoryHost({}, () => {});
+  const life = new AbortController();
+  const store = createStore(host, life.signal);
+  const part: FaithfulnessPart = { part: "verdict", text: "x", methods: {} };
+  host.deliver({ kind: "faithfulness", id: "other", v: 1, ...part });
+  expect(store.bytes).toBe(0);
+  life.abort();
+});
+
+test("axes have round numbers", () => {
+  expect(ticksUpTo(0.93)).toEqual([0, 0.25, 0.5, 0.75, 1]);
+  expect(ticksUpTo(0.031)).toEqual([0, 0.01, 0.02, 0.03, 0.04]);
+  expect(ticksUpTo(1)).toEqual([0, 0.25, 0.5, 0.75, 1]);
+});
