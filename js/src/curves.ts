@@ -13,6 +13,8 @@ import {
 } from "./curves-draw";
 import { h, onResize, setAttributes } from "./dom";
 
+const TOGETHER = 4; // pixels
+
 export interface CurvesHooks {
   /** A point in words, the first line its title; `whole` for those who see no picture. */
   describe(point: Point, whole: boolean): string[];
@@ -65,16 +67,19 @@ export function createCurves(context: Context, hooks: CurvesHooks): Curves {
     if (!spec || !frame) return null;
     const box = base.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    let best: { point: Point; distance: number } | null = null;
-    for (const [line, { values }] of spec.lines.entries()) {
+    const found = spec.lines.map(({ values }, line) => {
+      let best = { point: { line, at: 0 }, distance: Number.POSITIVE_INFINITY };
       for (const [at, value] of values.entries()) {
         // The place along the axis counts more: the line is told apart at that place.
-        const dx = 2 * (xOf(frame, spec.shares[at] ?? 0) - x);
-        const distance = Math.hypot(dx, yOf(frame, value) - y);
-        if (!best || distance < best.distance - 1e-9) best = { point: { line, at }, distance };
+        const dx = 2 * (xOf(frame as Frame, spec?.shares[at] ?? 0) - x);
+        const distance = Math.hypot(dx, yOf(frame as Frame, value) - y);
+        if (distance < best.distance) best = { point: { line, at }, distance };
       }
-    }
-    return best?.point ?? null;
+      return best;
+    });
+    // Where curves run together the first is meant: it is the method in front.
+    const least = Math.min(...found.map(({ distance }) => distance));
+    return found.find(({ distance }) => distance <= least + TOGETHER)?.point ?? null;
   }
 
   listen(stage, "pointermove", (event) => {

@@ -134,6 +134,9 @@ test("a refusal is shown in words, with a way to ask again", async () => {
   notice?.querySelector("button")?.click();
   await settle(ENOUGH);
   expect(asked(made)).toHaveLength(2);
+  made.host.set({ model_info: { ...made.host.get("model_info"), prediction: null } });
+  await settle();
+  expect(notice?.querySelector("button")).toBeNull();
 });
 
 test("a method that fails says so beside those that do not", async () => {

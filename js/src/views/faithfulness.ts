@@ -126,15 +126,13 @@ export function faithfulnessView(element: HTMLElement, context: Context): View {
       if (!front) return hide(null);
       if (!measured) return hide(lacking(state, front.id));
       const start = measured.start;
-      const again = { label: "Measure again", run: measured.again };
-      if (!start) {
-        const failed = measured.phase === "error";
-        return hide(failed ? measured.message : null, failed ? [again] : []);
-      }
-      notice.update(
-        measured.phase === "error" ? measured.message : null,
-        measured.phase === "error" ? [again] : [],
-      );
+      const message = measured.phase === "error" ? measured.message : null;
+      const actions =
+        message !== null && measurable(state)
+          ? [{ label: "Measure again", run: measured.again }]
+          : [];
+      if (!start) return hide(message, actions);
+      notice.update(message, actions);
       if (shown?.start !== start) {
         curves.update(null); // another question: no point of it has been chosen yet
         point = null;
@@ -173,6 +171,10 @@ export function faithfulnessView(element: HTMLElement, context: Context): View {
     },
   };
 }
+
+/** Whether asking again could help: not where the model's kind is the reason. */
+const measurable = ({ traits: { model_info: info } }: State) =>
+  info.prediction !== null && info.task !== "seq2seq_lm";
 
 function summary(shown: Shown, measured: Measured): string {
   const { start, lines } = shown;
