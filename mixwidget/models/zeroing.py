@@ -58,13 +58,13 @@ class _Norm:
         base, scale = self.base[rows], self.scale[rows]
         if self.norm.centred:
             change = change - change.mean(-1, keepdim=True)
-        power = (torch.add(change, base, alpha=2) * change).mean(-1, keepdim=True)
+        power = torch.add(change, base, alpha=2).mul_(change).mean(-1, keepdim=True)
         after = (scale.square() + power).clamp_(min=self.norm.eps).sqrt_()
         inverse = 1 / after
         slack = -power / (scale * after * (scale + after))
-        vectors = change * inverse if self.norm.gamma is None else change * self.norm.gamma
+        vectors = change.mul_(inverse) if self.norm.centred else change * inverse
         if self.norm.gamma is not None:
-            vectors *= inverse
+            vectors.mul_(self.norm.gamma)
         return Shift(vectors.addcmul_(self.linear[rows], slack), inverse, slack)
 
 
@@ -98,7 +98,9 @@ class Zeroing:
             w if self.reader is None else _before(w, self.reader.norm) for w, _ in forward.first
         ]
         self.through = through
-        self.bases = [nn.functional.linear(block.attended, w) for w in through]
+        self.bases = (
+            [] if self.reader is None else list(map(self._base, self.before, forward.first))
+        )
         self.branches: list[Tensor] = []
         project = self.project
         if self.after1 is not None:
@@ -108,6 +110,15 @@ class Zeroing:
         self.folds: list[Tensor] | None = None
         if block.tokens * (heads - 1) > width:
             self.folds = [project @ w.T for w in through]  # [H, d_head, inner]
+
+    def _base(self, before: Tensor, first: tuple[Tensor, Tensor | None]) -> Tensor:
+        """The first projection of the reader's linear part, back from what it made. [n, inner]"""
+        assert self.reader is not None
+        weight, bias = first
+        constant = None if self.reader.norm.beta is None else weight @ self.reader.norm.beta
+        for term in (bias, constant):
+            before = before if term is None else before - term
+        return before * self.reader.scale
 
     def sources(self, which: slice) -> Sources:
         """What heads bring from some source tokens."""
@@ -165,11 +176,11 @@ class Zeroing:
         forward = self.block.feed_forward
         after = []
         for number, vectors in enumerate(made):
-            before, base = self.before[number][rows], self.bases[number][rows]
+            before = self.before[number][rows]
             if slack is None:
                 here = before.expand(len(factor), -1, -1).clone()
             else:
-                here = torch.addcmul(before, base, slack)
+                here = torch.addcmul(before, self.bases[number][rows], slack)
             if extra is not None:
                 here.addcmul_(self.branches[number][rows], extra)
             after.append(here.baddbmm_(factor, vectors, alpha=-1))
@@ -187,7 +198,7 @@ def zeroing_distances(
     block: Block, distance: Distance, tick: Callable[[float], None] = lambda share: None
 ) -> Tensor:
     """How far o_i moves when token j's values are zeroed, [n, n] (row i, column j)."""
-    tokens, zeroing, measure = block.tokens, Zeroing(block), _MEASURES[distance]
+    tokens, zeroing, measure = block.tokens, Zeroing(block), _MEASURES[distance](block.output)
     moved = block.output.new_zeros(tokens, tokens)  # [source, target]
     for first in range(0, tokens, _SOURCES):
         last = min(first + _SOURCES, tokens)
@@ -197,41 +208,51 @@ def zeroing_distances(
             rows = slice(start if block.causal else 0, tokens)
             stop = min(last, start + max(1, _ROWS // (tokens - rows.start)))
             change = zeroing.change(sources, slice(start - first, stop - first), rows)
-            moved[start:stop, rows] = measure(change, block.output[rows])
+            moved[start:stop, rows] = measure(change, rows)
             tick(stop / tokens)
             start = stop
     return (moved.T * (block.weights != 0).any(0)).contiguous()
 
 
-def _cosine(change: Tensor, output: Tensor) -> Tensor:
+Measure = Callable[[Tensor, slice], Tensor]
+
+
+def _cosine(output: Tensor) -> Measure:
     """1 - cos(o + change, o), from the part of the change that is at right angles to o."""
     size = output.norm(dim=-1, keepdim=True)
     unit = output / size.clamp(min=torch.finfo(output.dtype).tiny)
-    along = (change * unit).sum(-1, keepdim=True)
-    across = torch.addcmul(change, unit, along, value=-1).norm(dim=-1)
-    angle = torch.atan2(across, (size + along).squeeze(-1))
-    return 2 * torch.sin(angle / 2).square()
+
+    def measure(change: Tensor, rows: slice) -> Tensor:
+        along = (change * unit[rows]).sum(-1, keepdim=True)
+        across = torch.addcmul(change, unit[rows], along, value=-1).norm(dim=-1)
+        angle = torch.atan2(across, (size[rows] + along).squeeze(-1))
+        return 2 * torch.sin(angle / 2).square()
+
+    return measure
 
 
-def _euclidean(change: Tensor, output: Tensor) -> Tensor:
+def _euclidean(output: Tensor) -> Measure:
     """||change||."""
-    return change.norm(dim=-1)
+    return lambda change, rows: change.norm(dim=-1)
 
 
-def _spearman(change: Tensor, output: Tensor) -> Tensor:
+def _spearman(output: Tensor) -> Measure:
     """1 - rank correlation over features of o + change and o; ties keep their order."""
-    width = output.shape[-1]
-    if width < 2:
-        return torch.zeros_like(change[..., 0])
-    gap = (_ranks(output + change) - _ranks(output)).to(output.dtype)
-    return 6 * gap.square().sum(-1) / (width * (width**2 - 1))
+    width, ranks = output.shape[-1], _ranks(output)
+    pairs = max(1, width * (width**2 - 1))
+
+    def measure(change: Tensor, rows: slice) -> Tensor:
+        gap = (_ranks(output[rows] + change) - ranks[rows]).to(output.dtype)
+        return 6 * gap.square().sum(-1) / pairs
+
+    return measure
 
 
 def _ranks(vectors: Tensor) -> Tensor:
     return vectors.argsort(dim=-1, stable=True).argsort(-1)
 
 
-_MEASURES: dict[Distance, Callable[[Tensor, Tensor], Tensor]] = {
+_MEASURES: dict[Distance, Callable[[Tensor], Measure]] = {
     "cosine": _cosine,
     "euclidean": _euclidean,
     "spearman": _spearman,
