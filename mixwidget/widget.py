@@ -27,6 +27,7 @@ from .inbox import Wish
 from .opening import check_text, find_opener
 from .protocol import Message
 from .session import CACHE_BYTES, Session
+from .still import Still
 
 if TYPE_CHECKING:
     from .engine import Case
@@ -78,6 +79,8 @@ class MixView(Controls, anywidget.AnyWidget):
         {"state": "computing", "message": "Starting", "hint": ""}, read_only=True
     ).tag(sync=True)
 
+    _still = traitlets.Unicode(read_only=True).tag(sync=True)
+
     def __init__(
         self,
         model: Any = ...,
@@ -103,6 +106,7 @@ class MixView(Controls, anywidget.AnyWidget):
         self._pace = protocol.Pace()
         self._chosen_focus: int | None = None
         self._session: Session | None = None
+        self._picture = Still(self)
         super().__init__(
             _view_count=0,  # the page counts its views for us from there
             text=text,
@@ -140,6 +144,7 @@ class MixView(Controls, anywidget.AnyWidget):
         """Block until all that is asked is computed; raise what went wrong with it."""
         if self._session is not None:
             self._session.wait(timeout)
+            self._picture.refresh()
         return self
 
     def cancel(self) -> None:
@@ -173,7 +178,15 @@ class MixView(Controls, anywidget.AnyWidget):
         session = getattr(self, "_session", None)
         if session is not None:
             session.close()
+            self._picture.cancel()
         super().close()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        try:
+            self.set_trait("_still", self._picture.show())
+        except Exception:
+            logger.exception("There is no still picture.")
+        return super()._repr_mimebundle_(**kwargs)
 
     def __repr__(self) -> str:
         state = self.status
@@ -219,7 +232,7 @@ class MixView(Controls, anywidget.AnyWidget):
         with self._lock:
             for name, value in sync_data.items():
                 try:
-                    if name in _SHOWN:
+                    if name in (*_SHOWN, "_still"):
                         raise TraitError(f"{name} cannot be set.")
                     if name in CONTROLS:
                         value = self.traits()[name]._validate(self, value)
@@ -248,6 +261,8 @@ class MixView(Controls, anywidget.AnyWidget):
                     self.set_trait(name, value)
                 if "model_info" in values:
                     self._settle_ranges()
+                if values.get("status", {}).get("state") == "ready":
+                    self._picture.later()
             finally:
                 self._batch.publishing = False
 

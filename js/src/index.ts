@@ -4,6 +4,7 @@ import type { AnyModel } from "@anywidget/types";
 import { mount } from "./app";
 import { anywidgetHost, type Host } from "./host";
 import { openPage } from "./page";
+import { hideStill } from "./still";
 import { createStore, type Store } from "./store";
 
 export { memoryHost } from "./host";
@@ -46,6 +47,7 @@ export default function widget() {
       const life = lifetime(signal);
       // A host that does not initialize gives every view a store of its own.
       const { store } = shared ?? open(model, life.signal);
+      hideStill(el, model.get("_still"), life.signal);
       mount(el, anywidgetHost(model, life.signal), store, life.signal);
       return life.end;
     },

@@ -149,7 +149,9 @@ class Notebook(Sheet):
         self.open()
 
     def open(self) -> None:
-        place = {"lab": "lab/tree", "notebook": "notebooks"}[self.host]
+        # A workspace of its own: the common one opens the notebooks of other tests too.
+        lab = f"lab/workspaces/{Path(self.name).stem}/tree"
+        place = {"lab": lab, "notebook": "notebooks"}[self.host]
         address = f"{self.server.url}/{place}/{self.name}?token={self.server.token}"
         self.page.goto(address, wait_until="domcontentloaded")
         self.page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
