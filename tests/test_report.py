@@ -70,6 +70,18 @@ def test_computed_explanations_are_used_and_cancel_ends_the_work():
         list(work)
 
 
+def test_a_metric_that_needs_a_token_the_tokenizer_lacks_has_no_value():
+    tokenizer = tiny.tokenizer()
+    tokenizer.pad_token = None  # as GPT-2's
+    case = prepare(tiny.model("bert"), "the film is not bad .", tokenizer=tokenizer)
+    report = metrics.faithfulness_report(case, ["alti"], seeds=2)
+    values = report["curves"]["alti"]["metrics"]
+    assert values["log_odds"] is None
+    assert report["random"]["metrics"]["log_odds"]["mean"] is None
+    assert values["comprehensiveness"] is not None
+    assert report["verdict"]["text"]
+
+
 def test_verdict_on_a_model_that_is_known():
     case = prepare(
         planted.model(), "the film was good and it is a plot", tokenizer=tiny.tokenizer()

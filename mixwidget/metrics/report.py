@@ -17,7 +17,7 @@ from ..engine import Case
 from ..errors import CancelledError, MixwidgetError
 from ..explanation import Explanation
 from ..methods.registry import get_method
-from ..models.perturb import By
+from ..models.perturb import By, neutral_token
 from .comparison import agreement_matrix
 from .evidence import Evidence, Removal, evidence, explain_case
 from .faithfulness import REMOVAL_METRICS, curve_counts
@@ -123,15 +123,17 @@ def _start(shared: Evidence, methods: Sequence[str], by: By, points: int, seeds:
     }
 
 
-def _questions(order: list[int], by: By, points: int) -> dict[str, list[Removal]]:
-    """What the curve and each metric ask of the model."""
+def _questions(shared: Evidence, order: list[int], by: By, points: int) -> dict[str, list[Removal]]:
+    """What the curve and each metric ask of the model; nothing for a metric that replaces
+    tokens by one that the tokenizer does not have."""
     asked: dict[str, list[Removal]] = {
         "curve": [(frozenset(order[:count]), by) for count in curve_counts(len(order), points)]
     }
     for id in FAITHFULNESS:
         metric = REMOVAL_METRICS[id]
         way = metric.by if by == "delete" else by
-        asked[id] = metric.plan(order, way, {})
+        if way == "delete" or neutral_token(shared.case.source, way)[0] is not None:
+            asked[id] = metric.plan(order, way, {})
     return asked
 
 
@@ -139,8 +141,8 @@ def _answers(shared: Evidence, asked: dict[str, list[Removal]]) -> tuple[list[fl
     """The curve, and the metrics' values; None for a metric that has none."""
     whole = shared.probability
     curve = shared.probabilities(asked["curve"]).tolist()
-    values = {}
-    for id in FAITHFULNESS:
+    values: Part = dict.fromkeys(FAITHFULNESS)
+    for id in asked.keys() & values.keys():
         value = REMOVAL_METRICS[id].value(whole, shared.probabilities(asked[id]), {})
         values[id] = value if math.isfinite(value) else None
     return curve, values
@@ -155,7 +157,7 @@ def _curve(
     check: Callable[[], None],
 ) -> Part:
     order = shared.ranking(scores)
-    asked = _questions(order, by, points)
+    asked = _questions(shared, order, by, points)
     shared.probabilities([one for questions in asked.values() for one in questions], check)
     curve, values = _answers(shared, asked)
     return {

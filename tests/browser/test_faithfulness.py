@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from mixwidget import demo
+from tests.browser.cells import HOSTILE
 from tests.browser.driver import Notebook
 from tests.browser.servers import Server
 
@@ -21,6 +22,7 @@ CELLS = [
     "view = MixView(method='alti', compared=['raw_attention'])\n"
     "view",
     "view",
+    "from tests.browser.cells import hostile_view\nhostile = hostile_view()\nhostile",
 ]
 
 
@@ -112,3 +114,17 @@ def test_a_method_more_is_a_curve_more(book: Notebook) -> None:
     canvas = book.part("curves").locator("canvas[role=img]")
     book.until(lambda: "3 curves" in str(canvas.get_attribute("aria-label")), "a third", 60)
     book.ready()
+
+
+def test_html_in_tokens_and_targets_is_text(book: Notebook) -> None:
+    book.run_cell(2)
+    book.until(lambda: book.page.locator(".mixwidget").count() == 3, "there is a third widget")
+    book.ready(2)
+    book.view("faithfulness", 2)
+    book.until(lambda: verdict(book, 2), "it is measured", 30)
+    book.part("curves", 2).focus()
+    book.page.keyboard.press("End")
+    gone = book.part("removed", 2).locator("del")
+    book.until(lambda: gone.all_text_contents() == list(HOSTILE), "all are struck through")
+    assert book.page.evaluate("window.broken") is None
+    assert book.root(2).locator("img, script").count() == 0

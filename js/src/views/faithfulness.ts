@@ -293,7 +293,10 @@ function drawMetrics(parent: HTMLElement, { state, start }: Shown, measured: Mea
   });
 }
 
-const shownValue = (value: number | null | undefined) => (value == null ? "–" : number(value));
+const shownValue = (value: number | null | undefined) =>
+  value == null
+    ? h("span", { title: "not defined for this text and tokenizer" }, "–")
+    : number(value);
 
 function drawAgreement(
   parent: HTMLElement,
