@@ -175,3 +175,16 @@ def test_tap_reads_every_kind_of_mask(kind):
     expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
     assert torch.allclose(out, expected.transpose(1, 2), atol=1e-6)
     assert not weights.triu(1).any()
+
+
+def test_tap_gives_sinks_weight_and_no_value():
+    """Attention sinks: one more slot in the softmax that brings nothing."""
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(1, 4, 6, 8) for _ in range(3))
+    sinks = torch.randn(4)
+    out, weights = tapped_attention(torch.nn.Module(), query, key, value, None, s_aux=sinks)
+    scores = query @ key.transpose(-1, -2) * 8**-0.5
+    total = scores.exp().sum(-1, keepdim=True) + sinks.exp()[None, :, None, None]
+    assert torch.allclose(weights, scores.exp() / total, atol=1e-6)
+    assert torch.allclose(out, (weights @ value).transpose(1, 2), atol=1e-6)
+    assert (weights.sum(-1) < 1).all()

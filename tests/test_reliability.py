@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import gc
 import resource
+import threading
+import time
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mixwidget import demo, explain
+from mixwidget import MixView, demo, explain
 from mixwidget.engine import assemble, parts, prepare, start
 from mixwidget.errors import CostError, InputError, MixwidgetError
 from mixwidget.methods.registry import all_methods
@@ -243,3 +245,21 @@ def test_threads_grad_mode_is_left_alone():
         assert not torch.is_grad_enabled()
     results(loaded("bert"), "raw_attention")
     assert torch.is_grad_enabled()
+
+
+def test_50_widgets_in_one_notebook():
+    """All of them answer, with one model between them; closed, none leaves a thread."""
+    model, tokenizer = embedded()
+    before = threading.active_count()
+    texts = [f"{demo.SENTENCE} {'really ' * (number % 5)}" for number in range(50)]
+    views = [MixView(model, text, tokenizer=tokenizer) for text in texts]
+    for view, text in zip(views, texts, strict=True):
+        e = view.wait(60).explanation
+        alone = explain(model, text, method="alti", tokenizer=tokenizer)
+        np.testing.assert_allclose(e.scores, alone.scores, atol=1e-6)
+    for view in views:
+        view.close()
+    deadline = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert threading.active_count() <= before
