@@ -8,7 +8,7 @@ begun again, or asked again, makes no pass twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import describe, protocol
@@ -61,6 +61,12 @@ class Measuring:
     def __init__(self, tell: Teller) -> None:
         self._tell = tell
         self.work: Measurement | None = None
+        self._finished: Measurement | None = None
+
+    def known(self, plan: Plan) -> list[Part]:
+        """What was told last, if it is about what is shown."""
+        last = self._finished
+        return [] if last is None or not fits(last.asked, plan) else list(last.parts)
 
     def ask(self, request: Request, plan: Plan | None) -> None:
         """Take a request in; the same question asked again joins the first."""
@@ -116,6 +122,7 @@ class Measuring:
         if self.work is not work:
             return
         if refused is None:
+            self._finished = work
             self._end(protocol.done)
         else:
             message, hint = refused
@@ -132,7 +139,7 @@ class Measuring:
         from .metrics.report import faithfulness
 
         made = {
-            method: one if one.target == plan.target else replace(one, target=plan.target)
+            method: plan.aimed(one)
             for method, one in explanations.items()
             if method in work.asked.runs
         }

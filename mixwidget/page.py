@@ -1,9 +1,10 @@
 """A page of its own: the widget's bundle and all that is computed for one text.
 
 The page needs nothing but itself: no kernel, no network. Its data is one JSON text,
-`{"traits", "focused", "arrays", "data"}`: the widget's traits; the methods whose runs hold for
-one focus token only; the arrays as messages (protocol.py) with their length in bytes; and those
-bytes, one after the other, as base64 of gzip.
+`{"traits", "focused", "faithfulness", "arrays", "data"}`: the widget's traits; the methods whose
+runs hold for one focus token only; what was measured, in the parts of metrics/report.py; the
+arrays as messages (protocol.py) with their length in bytes; and those bytes, one after the other,
+as base64 of gzip.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ from . import describe, protocol
 from .errors import MixwidgetError
 from .protocol import PUSH_TOKENS, Message, Want, shrink
 from .results import Result, depends_on_focus, text_array
+from .telling import logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .engine import Case
     from .explanation import Explanation
+    from .metrics.report import Part
     from .plan import Plan
 
 _STATIC = Path(__file__).parent / "static"
@@ -42,6 +45,7 @@ _READY = {
     "message": "Saved page.",
     "hint": "Another text, target, option or method needs the notebook.",
 }
+_STEPS = ("curve", "random")
 _ABSENT = "It was not computed when this page was saved; that needs the notebook."
 
 
@@ -85,7 +89,34 @@ def traits_of(case: Case, explanations: list[Explanation]) -> dict[str, Any]:
     }
 
 
-def page_of(case: Case, explanations: list[Explanation]) -> bytes:
+def measured(
+    case: Case, explanations: Mapping[str, Explanation], progress: bool = True
+) -> list[Part]:
+    """The faithfulness of what a page shows, by method; a bar if it takes more than a moment.
+
+    What cannot be measured is said on the page and does not keep it from being written.
+    """
+    from tqdm.auto import tqdm
+
+    from .metrics.report import SEEDS, faithfulness
+
+    parts: list[Part] = []
+    with tqdm(
+        total=len(explanations) + SEEDS, desc="Faithfulness", delay=2, disable=not progress
+    ) as bar:
+        try:
+            for part in faithfulness(case, list(explanations), explanations=explanations):
+                # Of the band of random orders each part replaces the one before.
+                parts = [p for p in parts if not p["part"] == part["part"] == "random"] + [part]
+                bar.update(sum(p.get("seeds", 1) for p in parts if p["part"] in _STEPS) - bar.n)
+        except Exception as error:
+            logger.warning("Faithfulness could not be measured.", exc_info=error)
+            message, _ = describe.in_words(error)
+            return [{"part": "curve", "method": id, "error": message} for id in explanations]
+    return parts
+
+
+def page_of(case: Case, explanations: list[Explanation], progress: bool = True) -> bytes:
     """A page of explanations that were made without a view."""
     from .methods.registry import get_method
 
@@ -94,10 +125,13 @@ def page_of(case: Case, explanations: list[Explanation]) -> bytes:
         result = Result(one.method, get_method(one.method), len(one.tokens), len(case.trace()))
         result.finish(one)
         results.append(result)
-    return make_page(case, results, traits_of(case, explanations))
+    parts = measured(case, {one.method: one for one in explanations}, progress)
+    return make_page(case, results, traits_of(case, explanations), parts)
 
 
-def make_page(case: Case, results: list[Result], traits: Mapping[str, Any]) -> bytes:
+def make_page(
+    case: Case, results: list[Result], traits: Mapping[str, Any], faithfulness: list[Part]
+) -> bytes:
     """The page, as the bytes of its file."""
     if not results:
         raise MixwidgetError("There is nothing to save yet: wait until it is computed.")
@@ -110,6 +144,7 @@ def make_page(case: Case, results: list[Result], traits: Mapping[str, Any]) -> b
     content = {
         "traits": _saved(traits, results),
         "focused": [r.method.id for r in results if depends_on_focus(r.method)],
+        "faithfulness": faithfulness,
         "arrays": [[content, len(data or b"")] for content, data in (*messages, *heads)],
         "data": base64.b64encode(packed).decode("ascii"),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from . import describe
@@ -14,6 +14,7 @@ from .results import Result, depends_on_focus
 
 if TYPE_CHECKING:
     from .engine import Case
+    from .explanation import Explanation
     from .tokens import Target
 
 
@@ -90,6 +91,11 @@ class Plan:
 
         case = self.case
         return resolve_target(None, case.source, case.encoding, case.trace().output, self.focus)
+
+    def aimed(self, explanation: Explanation) -> Explanation:
+        """An explanation as one of this target: what knows no target holds for any."""
+        same = explanation.target == self.target
+        return explanation if same else replace(explanation, target=self.target)
 
     def model_info(self) -> dict[str, Any]:
         errors = self.case.known_errors()

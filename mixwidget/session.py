@@ -151,14 +151,27 @@ class Session:
                 found[method] = whole
         return found
 
-    def page(self, traits: Mapping[str, Any] | None) -> bytes:
-        """All that is finished for the shown text, as one page with these traits."""
-        from .page import finished_results, make_page
+    def page(self, traits: Mapping[str, Any] | None, measure: bool = False) -> bytes:
+        """All that is finished for the shown text, as one page with these traits.
+
+        Args:
+            measure: measure the faithfulness of all of it; otherwise the page holds what the
+                view was told last.
+        """
+        from .page import finished_results, make_page, measured
 
         plan = self._plan
         if plan is None or self._stale() or traits is None:
             raise MixwidgetError("There is nothing to save yet: wait until it is computed.")
-        return make_page(plan.case, finished_results(plan, self._finished), traits)
+        results = finished_results(plan, self._finished)
+        if measure:
+            found = {result.method.id: result.at(plan.focus, plan.target) for result in results}
+            faithfulness = measured(
+                plan.case, {id: plan.aimed(one) for id, one in found.items() if one is not None}
+            )
+        else:
+            faithfulness = self._measuring.known(plan)
+        return make_page(plan.case, results, traits, faithfulness)
 
     def _stale(self) -> bool:
         version, _ = self._inbox.latest()

@@ -159,18 +159,23 @@ class MixView(Controls, anywidget.AnyWidget):
         if self._session is not None:
             self._session.rerun(method)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, faithfulness: bool = True) -> None:
         """Write what is shown, by the path's ending.
 
         html is a page of its own to look around in, with all methods that are computed for this
         text; it needs neither Python nor a network. json holds all numbers of the asked methods;
         png, svg and pdf are pictures of the method in front.
+
+        Args:
+            faithfulness: measure the methods of a page before it is written. That asks the model
+                about some hundred edited texts; with False the page holds what the faithfulness
+                tab has measured, if anything.
         """
         format = format_of(Path(path))
         front = self.wait().explanations
         front = {self.method: front[self.method], **front}
         assert self._session is not None
-        page = partial(self._session.page, self._page_traits())
+        page = partial(self._session.page, self._page_traits(), faithfulness)
         Path(path).write_bytes(export(front, format, page)[2])
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ import transformers
 
 from mixwidget import MixView, protocol
 from mixwidget.cli import main
+from mixwidget.metrics import faithfulness_report
 from mixwidget.page import json_text
 from tests import tiny
 
@@ -66,6 +67,49 @@ def test_it_holds_all_that_is_computed(tmp_path: Path) -> None:
     np.testing.assert_allclose(arrays[run, "scores", None, None], attcat.scores, rtol=1e-6)
     assert arrays["", "head_stats", None, None].shape[:2] == (4, view.model_info["heads"])
     assert ("", "heads", 3, None) in arrays
+    view.close()
+
+
+def test_it_holds_faithfulness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = MixView(method="alti", compared=["random"])
+    view.wait()
+    view.save(tmp_path / "x.html")
+    found = parts(tmp_path / "x.html")[1]["faithfulness"]
+    assert [part["part"] for part in found] == [
+        *("start", "curve", "random", "curve", "agreement", "verdict")
+    ]
+    case = view._session.case  # type: ignore[union-attr]
+    assert case is not None
+    report = faithfulness_report(case, ["alti", "random"], explanations=view.explanations)
+    assert found[1]["order"] == report["curves"]["alti"]["order"]
+    np.testing.assert_allclose(
+        found[1]["probabilities"], report["curves"]["alti"]["probabilities"], atol=1e-6
+    )
+    assert found[2]["seeds"] == 20
+    assert set(found[-1]["methods"]) == {"alti", "random"}
+
+    view.save(tmp_path / "y.html", faithfulness=False)  # the tab was never opened
+    assert parts(tmp_path / "y.html")[1]["faithfulness"] == []
+
+    def broken(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr("mixwidget.models.perturb._run", broken)
+    view.text = "a warm and funny film"  # nothing about it is known yet
+    view.wait()
+    view.save(tmp_path / "z.html")
+    _, data, arrays = parts(tmp_path / "z.html")
+    assert all("memory" in part["error"] for part in data["faithfulness"])
+    assert arrays
+    view.close()
+
+
+def test_what_cannot_be_measured_is_said(tmp_path: Path) -> None:
+    model, tokenizer = tiny.model("bert", ""), tiny.tokenizer()
+    view = MixView(model, "a good film", tokenizer, method="alti")  # it has no head
+    view.save(tmp_path / "x.html")
+    (part,) = parts(tmp_path / "x.html")[1]["faithfulness"]
+    assert "error" in part
     view.close()
 
 
@@ -128,3 +172,5 @@ def test_the_command_line_writes_one(tmp_path: Path) -> None:
     assert data["traits"]["method"] == "alti"
     assert data["traits"]["compared"] == ["attcat"]
     assert ("alti", "rollout", 3, None) in arrays
+    measured = [p["method"] for p in data["faithfulness"] if p["part"] == "curve"]
+    assert measured == ["alti", "attcat"]

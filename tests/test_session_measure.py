@@ -61,6 +61,20 @@ def test_asked_again_no_pass_is_made_twice() -> None:
         assert [{**c, "id": ""} for c in again] == [{**c, "id": ""} for c in first]
 
 
+def test_an_exported_page_holds_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[list[dict[str, Any]]] = []
+    monkeypatch.setattr("mixwidget.page.make_page", lambda *all: held.append(all[-1]) or b"")
+    with session() as (asked, recorder):
+        shown(asked, recorder)
+        asked.page({})
+        told = recorder.answer(asked, measure(recorder, "m", *METHODS))
+        asked.page({})
+        shown(asked, recorder, focus=2)
+        asked.page({})
+    assert [len(parts) for parts in held] == [0, len(told) - 1, 0]
+    assert [part["part"] for part in held[1]] == [content["part"] for content in told[:-1]]
+
+
 def test_another_target_is_another_answer() -> None:
     with session() as (asked, recorder):
         shown(asked, recorder, target=0)

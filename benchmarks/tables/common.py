@@ -80,7 +80,7 @@ def setup(description: str, limit: int = 120) -> tuple[Setup, argparse.Namespace
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--cache", help="a folder that keeps what is finished")
-    parser.add_argument("--masks", help="head masks for Mask-LRP: a .json of {name: [L][H]}")
+    parser.add_argument("--masks", help="for Mask-LRP: sentences to find heads in, or a .json")
     parser.add_argument("--paper", help="the column of the paper's table, if there are several")
     given = parser.parse_args()
     if given.workers == 1:

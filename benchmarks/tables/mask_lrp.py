@@ -1,20 +1,24 @@
 """Mask-LRP, Tables 1, 3 and 4: AOPC and log-odds, with random masks.
 
-Masks of syntactic and positional heads come from `--masks`: a .json of {"syntactic": [L][H],
+Masks of syntactic and positional heads come from `--masks`: sentences to find them in (a
+dataset; needs spaCy and an English pipeline), or a .json of {"syntactic": [L][H],
 "positional": [L][H]}. Without it only random masks are measured.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.tables.common import Clock, heading, setup, table
+from benchmarks.tables.common import Clock, Setup, heading, setup, table
+from mixwidget import head_masks
 from mixwidget.models import open_source
 
+SENTENCES = 200  # to find heads in
 METHODS = {
     "raw_attention": "raw_attention",
     "attention_rollout": "attention_rollout",
@@ -87,11 +91,7 @@ def main() -> None:
         mask = (np.random.RandomState(seed).rand(*shape) > 0.5).astype(int).tolist()
         methods[f"random mask {seed}"] = ("mask_lrp", {"mask": mask})
     if given.masks:
-        masks = {
-            name: np.array(mask)
-            for name, mask in json.loads(Path(given.masks).read_text()).items()
-            if name in ("syntactic", "positional")
-        }
+        masks = _masks(chosen, given.masks)
         masks["ours"] = np.maximum(masks["syntactic"], masks["positional"])
         for name, mask in masks.items():
             methods[name] = ("mask_lrp", {"mask": mask.astype(int).tolist()})
@@ -104,6 +104,21 @@ def main() -> None:
     column = given.paper or ("imdb" if "imdb" in chosen.data else "sst2")
     table(frame, columns, {m: (*v, None) for m, v in PAPER[column].items()}, NAMES)
     print("Random masks: standard deviation between the five " + spread)
+
+
+def _masks(chosen: Setup, path: str) -> dict[str, np.ndarray[Any, Any]]:
+    """Syntactic and positional heads, as saved or as found in a sample of sentences."""
+    if path.endswith(".json"):
+        saved = json.loads(Path(path).read_text())
+        return {name: np.array(saved[name]) for name in ("syntactic", "positional")}
+    texts = [one.text for one in replace(chosen, data=path, limit=SENTENCES).examples()]
+    found = head_masks(chosen.model, texts, progress=False)
+    print(
+        f"Heads found in {len(texts)} sentences of `{Path(path).name}`: "
+        f"{int(found.syntactic.sum())} syntactic and {int(found.positional.sum())} positional "
+        f"of {found.mask.size}."
+    )
+    return {"syntactic": found.syntactic, "positional": found.positional}
 
 
 def _join_random(frame: Any) -> tuple[Any, str]:

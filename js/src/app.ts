@@ -30,7 +30,7 @@ import { headsView } from "./views/heads";
 import { layersView } from "./views/layers";
 import { mapView } from "./views/map";
 import { multiplesView } from "./views/multiples";
-import { kernelView, moveLayer } from "./views/shared";
+import { moveLayer } from "./views/shared";
 import { textView } from "./views/text";
 import { captionOf, treatment } from "./words";
 
@@ -44,8 +44,6 @@ const VIEWS: [ViewName, string, (element: HTMLElement, context: Context) => View
   ["heads", "Heads", headsView],
   ["faithfulness", "Faithfulness", faithfulnessView],
 ];
-/** Views that are measured on the model: a saved page has none. */
-const MEASURES: ReadonlySet<ViewName> = new Set(["faithfulness"]);
 /** Views that say themselves what they show. */
 const OWN_CAPTION: ReadonlySet<ViewName> = new Set([
   "graph",
@@ -171,8 +169,7 @@ export function mount(element: HTMLElement, host: Host, store: Store, signal: Ab
   function viewOf(name: ViewName): { holder: HTMLElement; view: View } {
     const known = made.get(name);
     if (known) return known;
-    const found = VIEWS.find(([other]) => other === name)?.[2] ?? textView;
-    const make = host.live || !MEASURES.has(name) ? found : kernelView;
+    const make = VIEWS.find(([other]) => other === name)?.[2] ?? textView;
     const holder = h("div", { class: `mix-view mix-view-${name}` });
     panel.append(holder);
     const created = { holder, view: make(holder, context) };

@@ -53,6 +53,7 @@ export function createMeasures(
   send: Send,
   notify: () => void,
   signal: AbortSignal,
+  live: boolean,
 ): (question: Question, stages: string) => Measured {
   const kept = new Map<string, Entry>(); // in order of last use
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -62,7 +63,7 @@ export function createMeasures(
   });
 
   function begin(key: string): Entry {
-    const entry: Entry = { shown: blank(), due: Date.now() + SETTLE_MS, tries: 0 };
+    const entry: Entry = { shown: blank(), due: live ? Date.now() + SETTLE_MS : 0, tries: 0 };
     entry.shown.again = () => {
       kept.delete(key);
       notify();

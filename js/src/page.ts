@@ -2,7 +2,15 @@
 
 import { mount } from "./app";
 import { type MemoryHost, memoryHost } from "./host";
-import { type ArrayMessage, keyOf, type Request, VERSION } from "./protocol";
+import {
+  type AgreementPart,
+  type ArrayMessage,
+  type FaithfulnessPart,
+  keyOf,
+  type Question,
+  type Request,
+  VERSION,
+} from "./protocol";
 import { createStore } from "./store";
 import type { Traits } from "./types";
 
@@ -10,6 +18,8 @@ interface Saved {
   traits: Traits;
   /** Methods whose runs hold for the saved focus token only. */
   focused: string[];
+  /** What was measured of the methods, for the saved focus token. */
+  faithfulness: FaithfulnessPart[];
   arrays: [ArrayMessage, number][];
   /** The bytes of all arrays, one after the other: base64 of gzip. */
   data: string;
@@ -31,6 +41,15 @@ export function savedHost(saved: Saved, bytes: Uint8Array): MemoryHost {
   }
   const answer = (request: Request, host: MemoryHost) => {
     const missing = [];
+    if (request.kind === "measure") {
+      const parts = measuredParts(saved, request);
+      if (typeof parts === "string") {
+        host.deliver({ kind: "error", id: request.id, v: VERSION, message: parts, hint: "" });
+        return;
+      }
+      for (const part of parts)
+        host.deliver({ ...part, kind: "faithfulness", id: request.id, v: VERSION });
+    }
     for (const want of request.kind === "need" ? request.wants : []) {
       const [message, buffer] = held.get(keyOf(want)) ?? [];
       if (message && buffer) host.deliver({ ...message, id: request.id }, [buffer]);
@@ -47,6 +66,50 @@ export function savedHost(saved: Saved, bytes: Uint8Array): MemoryHost {
   host.set = (values) =>
     set("focus" in values ? { ...values, runs: values.focus === focus ? runs : others } : values);
   return host;
+}
+
+type Of<P extends FaithfulnessPart["part"]> = Extract<FaithfulnessPart, { part: P }>;
+
+/** What the page holds about a question of faithfulness, or why it holds nothing. */
+function measuredParts(
+  { traits, faithfulness }: Saved,
+  { runs, focus }: Question,
+): FaithfulnessPart[] | string {
+  const asked = Object.keys(runs);
+  const of = <P extends FaithfulnessPart["part"]>(kind: P) =>
+    faithfulness.filter((one): one is Of<P> => one.part === kind);
+  const [start] = of("start");
+  if (!start) {
+    const refused = of("curve").find((one) => one.error !== undefined)?.error;
+    return (
+      refused ??
+      "Faithfulness had not been measured when this page was saved. In the notebook, " +
+        "view.save() measures it, and so does opening this tab before exporting the page."
+    );
+  }
+  if (focus !== traits.focus) {
+    const token = traits.tokens[traits.focus]?.text ?? "";
+    return `This page holds what was measured for the focus token “${token}”; another one needs the notebook.`;
+  }
+  const error = "It was not measured when this page was saved.";
+  const curves = asked.map(
+    (method): Of<"curve"> =>
+      of("curve").find((one) => one.method === method) ?? { part: "curve", method, error },
+  );
+  const parts: FaithfulnessPart[] = [{ ...start, methods: asked }, ...curves, ...of("random")];
+  const drawn = curves.flatMap((one) => (one.error === undefined ? [one.method] : []));
+  for (const whole of of("agreement")) if (drawn.length > 1) parts.push(among(whole, drawn));
+  for (const whole of of("verdict"))
+    parts.push({ ...whole, text: whole.methods[asked[0] ?? ""] ?? "" });
+  return parts;
+}
+
+/** The agreement of some of the methods. */
+function among(whole: AgreementPart, methods: string[]): AgreementPart {
+  const places = methods.map((method) => whole.methods.indexOf(method));
+  const some = (matrix: (number | null)[][]) =>
+    places.map((row) => places.map((column) => matrix[row]?.[column] ?? null));
+  return { ...whole, methods, spearman: some(whole.spearman), jaccard: some(whole.jaccard) };
 }
 
 /** Show what a page holds, in its `main`. */

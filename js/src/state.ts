@@ -225,7 +225,7 @@ export function derive(host: Host, store: Store): State {
 
   function measured(): Measured | undefined {
     const runs = compared.map(({ id }) => [id, run(id)?.run ?? ""] as const);
-    if (!host.live || runs.length === 0 || runs.some(([, name]) => !name)) return undefined;
+    if (runs.length === 0 || runs.some(([, name]) => !name)) return undefined;
     const question = {
       runs: Object.fromEntries(runs),
       target: traits.target ?? null,

@@ -232,7 +232,7 @@ export function createStore(host: Host, signal: AbortSignal): Store {
       until.addEventListener("abort", () => listeners.delete(callback));
     },
     request,
-    measure: createMeasures(request, notify, signal),
+    measure: createMeasures(request, notify, signal, host.live),
     onRefusal(callback, until) {
       refusals.add(callback);
       until.addEventListener("abort", () => refusals.delete(callback));

@@ -221,6 +221,7 @@ test("questions that nobody looks at any more are not repeated", async () => {
     },
     () => {},
     life.signal,
+    true,
   );
   const question = { runs: { alti: "alti-1" }, target: null, focus: 0 };
   measure(question, "");

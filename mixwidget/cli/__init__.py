@@ -185,7 +185,7 @@ def _write(case: Case, found: dict[str, Explanation], path: str) -> None:
     elif ending in PICTURES and others:
         first.plot("compare", others=others, difference=False).savefig(path)
     else:
-        page = partial(page_of, case, list(found.values()))
+        page = partial(page_of, case, list(found.values()), sys.stderr.isatty())
         Path(path).write_bytes(export(found, ending, page)[2])
 
 

@@ -25,6 +25,7 @@ from .table import FAITHFULNESS, get_metric
 
 Part = dict[str, Any]
 
+SEEDS = 20  # random orders that make the floor
 # Fewer tokens have so few orders that random ones are often as good by luck.
 _FEW = 5
 # A prediction that moves less than this whatever is removed tells orders apart by noise.
@@ -41,7 +42,7 @@ def faithfulness(
     explanations: Mapping[str, Explanation] | None = None,
     by: By = "delete",
     points: int = 21,
-    seeds: int = 20,
+    seeds: int = SEEDS,
     cancelled: Callable[[], bool] | None = None,
 ) -> Iterator[Part]:
     """Curves, metrics, a random floor, agreement and a verdict, each as soon as it is there.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
@@ -14,18 +15,19 @@ from tests.browser.driver import Sheet
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-VIEWS = ("text", "layers", "map", "graph", "multiples", "compare", "heads")
+Opener = Callable[..., Sheet]
+VIEWS = ("text", "layers", "map", "graph", "multiples", "compare", "faithfulness", "heads")
 
 
 @pytest.fixture
-def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[[MixView], Sheet]]:
+def opened(browser: Browser, tmp_path: Path) -> Iterator[Opener]:
     """Saves a view and opens the page; in the end nothing has gone wrong on it."""
     sheet = Sheet(browser)
     requests: list[str] = []
 
-    def open(view: MixView) -> Sheet:
+    def open(view: MixView, **options: Any) -> Sheet:
         path = tmp_path / "page.html"
-        view.save(path)
+        view.save(path, **options)
         view.close()
         sheet.context.set_offline(True)
         sheet.page.on("request", lambda request: requests.append(request.url))
@@ -41,7 +43,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[[MixView], She
     assert sheet.elsewhere == []
 
 
-def test_all_views_work_without_a_kernel(opened: Callable[[MixView], Sheet]) -> None:
+def test_all_views_work_without_a_kernel(opened: Opener) -> None:
     view = MixView(method="alti", compared=["attention_rollout", "attcat"])
     view.wait()
     expected = view.explanations["alti"].rollout(1)[0]
@@ -61,7 +63,7 @@ def test_all_views_work_without_a_kernel(opened: Callable[[MixView], Sheet]) -> 
         sheet.until(lambda: panel.locator(drawn).count() > 0, f"{name} is drawn")  # noqa: B023
 
 
-def test_a_node_is_traced_and_a_token_focused(opened: Callable[[MixView], Sheet]) -> None:
+def test_a_node_is_traced_and_a_token_focused(opened: Opener) -> None:
     sheet = opened(MixView(method="attention_rollout", compared=["attcat"]))
     sheet.view("graph")
     canvas = sheet.root().locator("canvas[role=img]:visible").first
@@ -81,8 +83,25 @@ def test_a_node_is_traced_and_a_token_focused(opened: Callable[[MixView], Sheet]
     sheet.until(lambda: sheet.part("token", index=3).get_attribute("data-score"), "they are back")
 
 
-def test_what_needs_the_notebook_says_so(opened: Callable[[MixView], Sheet]) -> None:
-    sheet = opened(MixView(method="attention_rollout"))
+def test_faithfulness_is_part_of_the_page(opened: Opener) -> None:
+    sheet = opened(MixView(method="alti", compared=["attention_rollout"]))
+    sheet.view("faithfulness")
+    canvas = sheet.root().locator(".mix-view-faithfulness canvas[role=img]")
+    sheet.until(lambda: "2 curves" in str(canvas.get_attribute("aria-label")), "curves are drawn")
+    assert "ALTI" in sheet.part("verdict").inner_text()
+    assert "Comprehensiveness" in sheet.part("metrics").inner_text()
+    sheet.part("method-toggle", method="attention_rollout").click()  # one fewer to compare
+    sheet.until(lambda: "1 curve" in str(canvas.get_attribute("aria-label")), "one is left")
+    sheet.view("text")
+    sheet.part("focus-select").select_option("2")
+    sheet.view("faithfulness")
+    panel = sheet.root().locator(".mix-panel")
+    sheet.until(lambda: "needs the notebook" in panel.inner_text(), "only for one token")
+    assert "Measure again" not in panel.inner_text()
+
+
+def test_what_needs_the_notebook_says_so(opened: Opener) -> None:
+    sheet = opened(MixView(method="attention_rollout"), faithfulness=False)
     assert sheet.part("text-input").get_attribute("readonly") is not None
     assert "notebook" in str(sheet.part("text-input").get_attribute("title"))
     assert sheet.part("target-select").is_disabled()
@@ -96,7 +115,7 @@ def test_what_needs_the_notebook_says_so(opened: Callable[[MixView], Sheet]) -> 
     assert "notebook" in sheet.part("status").locator("..").inner_text()
     sheet.view("faithfulness")
     sheet.until(
-        lambda: "needs the notebook" in sheet.root().locator(".mix-panel").inner_text(), "it says"
+        lambda: "had not been measured" in sheet.root().locator(".mix-panel").inner_text(), "says"
     )
     sheet.part("export").click()
     formats = sheet.root().locator("[data-format]:visible")
@@ -106,7 +125,7 @@ def test_what_needs_the_notebook_says_so(opened: Callable[[MixView], Sheet]) -> 
     assert Path(download.value.path()).read_bytes().startswith(b"\x89PNG")
 
 
-def test_html_in_tokens_and_labels_is_text(opened: Callable[[MixView], Sheet]) -> None:
+def test_html_in_tokens_and_labels_is_text(opened: Opener) -> None:
     sheet = opened(hostile_view())
     assert sheet.tokens() == ["[CLS]", *HOSTILE, "[SEP]"]
     for name in VIEWS:

@@ -173,8 +173,8 @@ export function faithfulnessView(element: HTMLElement, context: Context): View {
 }
 
 /** Whether asking again could help: not where the model's kind is the reason. */
-const measurable = ({ traits: { model_info: info } }: State) =>
-  info.prediction !== null && info.task !== "seq2seq_lm";
+const measurable = ({ live, traits: { model_info: info } }: State) =>
+  live && info.prediction !== null && info.task !== "seq2seq_lm";
 
 function summary(shown: Shown, measured: Measured): string {
   const { start, lines } = shown;

@@ -1,6 +1,6 @@
 /** Pieces that several views use. */
 
-import type { Context, View } from "../context";
+import type { Context } from "../context";
 import { h, setText } from "../dom";
 import type { State } from "../state";
 import { lacking } from "../words";
@@ -35,18 +35,6 @@ export function createNotice(context: Context): Notice {
         ...actions.map((a) => h("button", { type: "button", class: "mix-button" }, a.label)),
       );
     },
-  };
-}
-
-/** Stands where a saved page has nothing to show. */
-export function kernelView(element: HTMLElement, context: Context): View {
-  const notice = createNotice(context);
-  element.append(notice.element);
-  return {
-    update: () =>
-      notice.update("This view is measured on the model, so it needs the notebook.", [
-        { label: "Show the text", run: () => context.set({ view: "text" }) },
-      ]),
   };
 }
 
