@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anywidget
+import ipywidgets
 import traitlets
 from traitlets import TraitError
 
@@ -80,6 +81,11 @@ class MixView(Controls, anywidget.AnyWidget):
     ).tag(sync=True)
 
     _still = traitlets.Unicode(read_only=True).tag(sync=True)
+
+    @traitlets.default("layout")
+    def _default_layout(self) -> ipywidgets.Layout:
+        # The widget fits itself into any width, so that in a row of others it asks for none.
+        return ipywidgets.Layout(flex="1 1 auto")
 
     def __init__(
         self,

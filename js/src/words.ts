@@ -15,7 +15,7 @@ export const NEEDS_KERNEL = "Saved page: changing this needs the notebook.";
 
 export const quoted = (text: string) => `“${text}”`;
 
-const upTo = (layer: number) => (layer === 0 ? "layer 0" : `layers 0 to ${layer}`);
+const upTo = (layer: number) => `layers 0 to ${layer}`;
 
 /** What the scores of a method mean at the present layer and aggregate. */
 export function meaning(
@@ -28,9 +28,11 @@ export function meaning(
   const target = state.targetLabel ? quoted(state.targetLabel) : "the prediction";
   if (method.yields === "maps") {
     const weighed = method.class_specific ? `, as far as it matters for ${target}` : "";
-    if (aggregate === "layer") {
+    // One layer is neither followed nor added up.
+    if (aggregate === "layer" || layer === 0) {
+      const alone = aggregate === "layer" ? " alone" : "";
       const from = layer === 0 ? "the input" : `the tokens that layer ${layer - 1} put out`;
-      return `What went into ${focus} in layer ${layer} alone, from ${from}${weighed}.`;
+      return `What went into ${focus} in layer ${layer}${alone}, from ${from}${weighed}.`;
     }
     if (aggregate === "rollout") {
       return `What went into ${focus} at layer ${layer}, from the input: ${upTo(layer)} followed one after the other${weighed}.`;
@@ -44,7 +46,8 @@ export function meaning(
   }
   if (aggregate === "layer")
     return `How much each token ${verb} ${object} at layer ${layer} alone.`;
-  return `How much each token ${verb} ${object}, ${upTo(layer)} added up.`;
+  const how = layer === 0 ? "at layer 0" : `${upTo(layer)} added up`;
+  return `How much each token ${verb} ${object}, ${how}.`;
 }
 
 /** The sentence over a picture. */

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import nbformat
 from playwright.sync_api import Browser, Locator, Page
 
-from tests.browser.servers import Server
+from tests.browser.servers import Server, write_notebook
 
 _LOOPBACK = {"127.0.0.1", "localhost", ""}
 
@@ -20,6 +19,8 @@ _NOT_OURS = (
     "reading 'schema'",  # Notebook 7 at its start, in its settings registry
     "'filebrowser:open-path' not registered",  # likewise
     "Could not restore the debugger state",  # JupyterLab when its kernel is restarted
+    "@fortawesome/",  # Voila's own page asks a CDN for it
+    "The getter for the shared module",  # Voila, at the extension that Notebook 7 brings
 )
 
 _KERNEL = """() => {
@@ -67,7 +68,7 @@ class Sheet:
             self.problems.append(problem)
 
     def _on_request(self, url: str) -> None:
-        if not _local(url):
+        if not _local(url) and not any(known in url for known in _NOT_OURS):
             self.elsewhere.append(url)
 
     def close(self) -> None:
@@ -205,13 +206,6 @@ class Notebook(Sheet):
             "[data-mime-type='application/vnd.jupyter.stderr']"
         )
         return self.page.locator(selector).all_text_contents()
-
-
-def write_notebook(path: Path, cells: list[str]) -> None:
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    book = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
-    book.cells = [nbformat.v4.new_code_cell(source) for source in cells]
-    nbformat.write(book, str(path))
 
 
 def _local(url: str) -> bool:

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import nbformat
+
 ROOT = Path(__file__).parent.parent.parent
 
 # Nothing may pop up or be fetched, and every cell is to be in the page.
@@ -90,6 +92,26 @@ def _until_it_answers(url: str, log: Path, timeout: float = 90) -> None:
     raise AssertionError(f"{url} did not answer:\n{log.read_text()[-2000:]}")
 
 
+def _places(work: Path) -> dict[str, str]:
+    """Nothing of the user's own settings is read or written."""
+    folders = {
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_RUNTIME_DIR": "runtime",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTERLAB_SETTINGS_DIR": "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+        "IPYTHONDIR": "ipython",
+    }
+    return {name: str(work / folder) for name, folder in folders.items()}
+
+
+def write_notebook(path: Path, cells: list[str]) -> None:
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    book = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
+    book.cells = [nbformat.v4.new_code_cell(source) for source in cells]
+    nbformat.write(book, str(path))
+
+
 @contextlib.contextmanager
 def jupyter(work: Path) -> Iterator[Server]:
     """One server for both JupyterLab (/lab) and Notebook 7 (/notebooks)."""
@@ -111,16 +133,8 @@ def jupyter(work: Path) -> Iterator[Server]:
         "--LabApp.expose_app_in_browser=True",
         "--JupyterNotebookApp.expose_app_in_browser=True",
     ]
-    places = {
-        "JUPYTER_CONFIG_DIR": config,
-        "JUPYTER_RUNTIME_DIR": work / "runtime",
-        "JUPYTER_DATA_DIR": work / "data",
-        "JUPYTERLAB_SETTINGS_DIR": work / "settings",
-        "JUPYTERLAB_WORKSPACES_DIR": work / "workspaces",
-        "IPYTHONDIR": work / "ipython",
-    }
     server = Server(f"http://127.0.0.1:{port}", token, folder, work / "jupyter.log")
-    with _process(command, folder, server.log, **{k: str(v) for k, v in places.items()}):
+    with _process(command, folder, server.log, **_places(work)):
         _until_it_answers(f"{server.url}/api/status?token={token}", server.log)
         try:
             yield server
@@ -144,4 +158,19 @@ def marimo(work: Path, notebook: str) -> Iterator[Server]:
     server = Server(f"http://127.0.0.1:{port}", token, work, work / "marimo.log")
     with _process(command, work, server.log, MARIMO_SKIP_UPDATE_CHECK="1", **places):
         _until_it_answers(f"{server.url}/health", server.log)
+        yield server
+
+
+@contextlib.contextmanager
+def voila(work: Path, cells: list[str]) -> Iterator[Server]:
+    """A notebook as a Voila page: no code, a kernel for each visitor."""
+    write_notebook(work / "notebook.ipynb", cells)
+    port = _free_port()
+    command = [
+        *(sys.executable, "-m", "voila", "notebook.ipynb", "--no-browser"),
+        *("--Voila.ip=127.0.0.1", f"--port={port}", "--show_tracebacks=True"),
+    ]
+    server = Server(f"http://127.0.0.1:{port}", "", work, work / "voila.log")
+    with _process(command, work, server.log, **_places(work)):
+        _until_it_answers(f"{server.url}/voila/templates/lab/static/voila.js", server.log)
         yield server
