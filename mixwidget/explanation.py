@@ -124,8 +124,8 @@ class Explanation:
         return layer % count
 
     def with_focus(self, focus: int, target: Target | None = None) -> Explanation:
-        """The same maps read at another token. For mixing maps only: where a method computes
-        its scores for the focus token or a target, explain again."""
+        """The same maps read at another token. Where a method computes its scores for the focus
+        token (`Method.bound_to_focus`), or a target is read off there, explain again."""
         if not 0 <= focus < len(self.tokens):
             raise InputError(f"focus is {focus}, but the tokens are 0 to {len(self.tokens) - 1}.")
         other = replace(self, focus=focus, target=target or self.target)

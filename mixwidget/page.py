@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from . import describe, protocol
 from .errors import MixwidgetError
 from .protocol import PUSH_TOKENS, Message, Want, shrink
-from .results import Result, depends_on_focus, text_array
+from .results import Result, text_array
 from .telling import logger
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def make_page(
     packed += b"".join(packer.compress(data or b"") for _, data in heads) + packer.flush()
     content = {
         "traits": _saved(traits, results),
-        "focused": [r.method.id for r in results if depends_on_focus(r.method)],
+        "focused": [result.method.id for result in results if _one_focus(result)],
         "faithfulness": faithfulness,
         "arrays": [[content, len(data or b"")] for content, data in (*messages, *heads)],
         "data": base64.b64encode(packed).decode("ascii"),
@@ -179,6 +179,14 @@ def _saved(traits: Mapping[str, Any], results: list[Result]) -> dict[str, Any]:
         "runs": runs,
         "status": _READY,
     }
+
+
+def _one_focus(result: Result) -> bool:
+    """Whether a run holds for one focus token only. That is also where the prediction is read
+    off in a language model, so another token has another target."""
+    whole = result.explanation
+    elsewhere = whole is not None and whole.target.position is not None
+    return not result.follows_focus or (result.method.class_specific and elsewhere)
 
 
 def _arrays(result: Result) -> Iterator[Message]:

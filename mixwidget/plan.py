@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from . import describe
 from .errors import InputError
 from .inbox import Wish
-from .results import Result, depends_on_focus
+from .results import Result
 
 if TYPE_CHECKING:
     from .engine import Case
@@ -127,7 +127,7 @@ def make_plan(
         key: list[Any] = [wish.text, wish.text_pair, options]
         if method.class_specific:
             key += [target.kind, target.index, target.position]
-        if depends_on_focus(method):
+        if method.bound_to_focus(options):
             key.append(focus)
         run = f"{id}-{describe.fingerprint(*key)}"
         job = known.get(run) or Job(run, id, method.title, options)

@@ -53,7 +53,8 @@ class Result:
     @property
     def follows_focus(self) -> bool:
         """Whether the focus is only a choice of row, so that another needs no new run."""
-        return not depends_on_focus(self.method)
+        whole = self.explanation
+        return whole is not None and not self.method.bound_to_focus(whole.params)
 
     @property
     def done_layers(self) -> list[int]:
@@ -199,11 +200,6 @@ class Result:
         if self.tokens > PUSH_TOKENS and self.method.yields == "maps":
             out += [Want(self.run, "rows", of=of, focus=focus) for of in ("rollout", "layer")]
         return out
-
-
-def depends_on_focus(method: Method) -> bool:
-    """Mixing maps hold every token's row; all else may be computed for the focus token."""
-    return method.class_specific or method.yields != "maps" or method.combine == "flow"
 
 
 def text_array(case: Case, want: Want) -> Array | None:

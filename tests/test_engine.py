@@ -12,6 +12,7 @@ import torch
 import mixwidget
 from mixwidget import demo, explain, methods, stream
 from mixwidget.errors import UnsupportedMethodError
+from mixwidget.methods.registry import all_methods, get_method
 from tests import tiny
 
 TEXT = "the film is not bad ."
@@ -182,3 +183,18 @@ def test_every_public_name_is_there():
     assert set(mixwidget.__all__) <= set(dir(mixwidget))
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = mixwidget.no_such_name
+
+
+@pytest.mark.parametrize("id", [entry.id for entry in all_methods() if entry.id != "hta"])
+def test_only_what_is_bound_to_a_focus_changes_with_it(id):
+    """Otherwise the widget would show the numbers of another token, or compute for nothing."""
+    given = {"tokenizer": tiny.tokenizer(), "target": 1}
+    model = tiny.model("bert").double()
+    options = {"steps": 5} if id == "integrated_gradients" else {}
+    first, second = (explain(model, TEXT, id, focus=f, **given, **options) for f in (0, 3))
+    if get_method(id).bound_to_focus(first.params):
+        assert np.abs(first.scores - second.scores).max() > 1e-6
+    else:
+        np.testing.assert_allclose(first.with_focus(3).scores, second.scores, atol=1e-6)
+    if "zero_focus" in first.params:
+        assert get_method(id).bound_to_focus({**first.params, "zero_focus": True})

@@ -49,7 +49,7 @@ def test_it_holds_all_that_is_computed(tmp_path: Path) -> None:
     _, data, arrays = parts(tmp_path / "x.html")
     assert set(data["traits"]["runs"]) == {"attention_rollout", "attcat", "alti"}
     assert data["traits"]["view"] == "map"
-    assert data["focused"] == ["attcat"]
+    assert data["focused"] == []
     usable = {entry["id"] for entry in data["traits"]["catalogue"] if entry["available"]}
     assert usable == {"attention_rollout", "attcat", "alti"}
     alti = view.explanations["alti"]
@@ -111,6 +111,24 @@ def test_what_cannot_be_measured_is_said(tmp_path: Path) -> None:
     (part,) = parts(tmp_path / "x.html")[1]["faithfulness"]
     assert "error" in part
     view.close()
+
+
+def test_it_knows_what_holds_for_one_focus_token(tmp_path: Path) -> None:
+    methods = ["attcat", "gae", "partial_lrp", "raw_attention"]
+    for head, focused in [
+        ("SequenceClassification", ["partial_lrp"]),
+        ("MaskedLM", ["attcat", "gae", "partial_lrp"]),  # another token is another prediction
+    ]:
+        view = MixView(
+            tiny.model("bert", head),
+            "a [MASK] film",
+            tiny.tokenizer(),
+            method=methods[0],
+            compared=methods[1:],
+        )
+        view.save(tmp_path / "x.html", faithfulness=False)
+        assert sorted(parts(tmp_path / "x.html")[1]["focused"]) == focused
+        view.close()
 
 
 def test_only_its_own_script_may_run(tmp_path: Path) -> None:

@@ -157,6 +157,22 @@ def test_focus_of_mixing_maps_recomputes_nothing() -> None:
         )
 
 
+def test_focus_matters_only_to_methods_that_read_it() -> None:
+    """A class is explained the same whatever token is looked at; Grad-CAM reads one row."""
+    given, methods = source(), ("attcat", "gae", "grad_cam")
+    with session(given) as (asked, recorder):
+        asked.ask(wish(method=methods[0], compared=methods[1:]))
+        asked.wait(20)
+        before = {m: r["run"] for m, r in recorder.values["runs"].items()}
+        asked.ask(wish(method=methods[0], compared=methods[1:], focus=3))
+        asked.wait(20)
+        after = {m: r["run"] for m, r in recorder.values["runs"].items()}
+        assert [m for m in methods if before[m] != after[m]] == ["grad_cam"]
+        for method in methods:
+            expected = explain(given, TEXT, method, focus=3).scores
+            np.testing.assert_allclose(asked.explanations()[method].scores, expected, 1e-5, 1e-7)
+
+
 def test_target_matters_only_to_methods_that_explain_one() -> None:
     with session() as (asked, recorder):
         asked.ask(wish(method="attention_rollout", compared=("gradient",)))

@@ -80,6 +80,7 @@ def _class_activation(run: Run, features: str) -> tuple[list[Tensor], list[Tenso
     **_ATTCAT,  # type: ignore[arg-type]
     needs=("gradients", "passes", "target"),
     signed=True,
+    any_focus=True,
     measures="What each token's vector, layer by layer, adds to the target's logit, to first "
     "order. Positive speaks for the target, negative against it.",
     formula=r"s_i = \sum_l \sum_d h^l_{id} \frac{\partial y_c}{\partial h^l_{id}}",
@@ -105,6 +106,7 @@ def cat(run: Run, *, features: str = "output") -> Iterator[Part]:
     **_ATTCAT,  # type: ignore[arg-type]
     needs=("attention", "gradients", "passes", "target"),
     signed=True,
+    any_focus=True,
     measures="Class activation of each token, weighed by how much attention the token receives "
     "in that layer.",
     formula=r"s_i = \sum_l \Bigl(\tfrac{1}{Hn} \sum_{h,k} A^{l,h}_{ki}\Bigr) "
@@ -131,6 +133,7 @@ def attcat(run: Run, *, features: str = "output") -> Iterator[Part]:
     yields="scores",
     **_GRAD_SAM,  # type: ignore[arg-type]
     needs=("attention", "gradients", "passes", "target"),
+    any_focus=True,
     measures="How much the target's logit would rise if the last layer attended more to a token.",
     formula=r"s_j = \mathrm{relu}\Bigl(\tfrac{1}{Hn} \sum_{h,i} "
     r"\frac{\partial y_c}{\partial A^{L,h}_{ij}}\Bigr)",
@@ -155,6 +158,7 @@ def attn_grad(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
     **_GRAD_SAM,  # type: ignore[arg-type]
     needs=("attention", "gradients", "passes", "target"),
     scores_from="mean",
+    any_focus=True,
     measures="Attention a token receives where more of it would raise the target's logit, "
     "averaged over layers, heads and rows.",
     formula=r"s_j = \tfrac{1}{LHn} \sum_{l,h,i} A^{l,h}_{ij}\, "

@@ -56,6 +56,7 @@ def _gradient(run: Run, of: str) -> tuple[Tensor, Tensor]:
     year=2013,
     link="https://arxiv.org/abs/1312.6034",
     needs=("gradients", "passes", "target"),
+    any_focus=True,
     measures="How strongly the prediction reacts to a small change of each token's embedding.",
     formula=r"s_j \propto \left\lVert \frac{\partial p_c}{\partial e_j} \right\rVert_2",
     ignores="What the embedding is, and the direction of the change: no sign. One point only, "
@@ -82,6 +83,7 @@ def gradient(run: Run, *, of: str = "probability") -> Iterator[Part]:
     year=2014,
     link="https://arxiv.org/abs/1412.6815",
     needs=("gradients", "passes", "target"),
+    any_focus=True,
     measures="The slope of the prediction along each token's embedding, times that embedding: "
     "a first-order guess of what it brings.",
     formula=r"s_j \propto \left\lVert \frac{\partial p_c}{\partial e_j} \odot e_j \right\rVert",
@@ -124,6 +126,7 @@ def baseline_embeddings(run: Run) -> tuple[Tensor, str]:
     year=2017,
     link="https://arxiv.org/abs/1703.01365",
     needs=("gradients", "passes", "target"),
+    any_focus=True,
     measures="The prediction's change from a text of mask tokens to this text, shared out by "
     "the gradients along the straight way between them.",
     formula=r"s_j \propto \left\lVert (e_j - e'_j) \odot \int_0^1 \frac{\partial p_c}"
@@ -208,6 +211,7 @@ def _deeplift_cost(size: Size) -> float:
     year=2017,
     link="https://arxiv.org/abs/1704.02685",
     needs=("gradients", "passes", "target"),
+    any_focus=True,
     measures="The difference between this text and one of mask tokens, times slopes that are "
     "taken across activations instead of at a point.",
     formula=r"s_j \propto \left\lVert (e_j - e'_j) \odot m_j \right\rVert, \quad "

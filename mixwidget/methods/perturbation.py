@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     link="https://arxiv.org/abs/1612.08220",
     needs=("passes", "target"),
     signed=True,
+    any_focus=True,
     measures="How much the target's probability falls when one token is taken away. Negative: "
     "it rises.",
     formula=r"s_j = p_c(x) - p_c(x_{\setminus j})",
@@ -61,6 +62,7 @@ def blank_out(run: Run, *, by: str = "mask") -> Iterator[Part]:
     year=0,
     link="",
     needs=(),
+    any_focus=True,
     measures="Nothing. Scores are drawn at random; a method that is not better says nothing.",
     formula=r"s_j \sim U(0, 1)",
     ignores="Everything.",

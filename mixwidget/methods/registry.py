@@ -64,7 +64,8 @@ class Method:
         measures, formula, ignores: for the method's card, in words and in TeX.
         cost: time relative to one forward pass, for a size.
         downward: streams from the top layer down.
-        heads: can be asked for one head (`head=`).
+        any_focus: its scores are the same whatever the focus token (maps hold every token's
+            row anyway).
     """
 
     id: str
@@ -83,6 +84,7 @@ class Method:
     ignores: str
     cost: Callable[[Size], float]
     downward: bool
+    any_focus: bool
     params: tuple[Param, ...]
     run: Callable[..., Iterator[Part]]
 
@@ -90,6 +92,12 @@ class Method:
     def class_specific(self) -> bool:
         """Whether it explains a target rather than a token."""
         return "target" in self.needs
+
+    def bound_to_focus(self, options: dict[str, Any]) -> bool:
+        """Whether a run with these options holds for its own focus token only."""
+        if options.get("zero_focus"):
+            return True
+        return self.combine == "flow" if self.yields == "maps" else not self.any_focus
 
     def options(self, given: dict[str, Any]) -> dict[str, Any]:
         """Defaults with the given options put in; unknown or wrong ones raise."""
@@ -126,6 +134,7 @@ def method(
     scores_from: str | None = None,
     signed: bool = False,
     downward: bool = False,
+    any_focus: bool = False,
     options: dict[str, tuple[tuple[Any, ...] | None, str]] | None = None,
 ) -> Callable[[Callable[..., Iterator[Part]]], Callable[..., Iterator[Part]]]:
     """Register a generator `def f(run, *, option=default, ...)` under a permanent id.
@@ -158,6 +167,7 @@ def method(
             ignores=ignores,
             cost=cost,
             downward=downward,
+            any_focus=any_focus,
             params=tuple(params),
             run=function,
         )

@@ -43,6 +43,7 @@ def _walk(run: Run) -> Walk:
     scores_from="own",
     signed=True,
     downward=True,
+    any_focus=True,
     measures="The prediction shared out backwards from layer to layer, each operation passing "
     "on what it got in proportion to what went in. Nothing is lost on the way.",
     formula=r"R_j = \sum_i \frac{x_j w_{ij}^{\pm}}{\sum_{j'} x_{j'} w_{ij'}^{\pm}} R_i, \quad "

@@ -64,7 +64,7 @@ def test_all_views_work_without_a_kernel(opened: Opener) -> None:
 
 
 def test_a_node_is_traced_and_a_token_focused(opened: Opener) -> None:
-    sheet = opened(MixView(method="attention_rollout", compared=["attcat"]))
+    sheet = opened(MixView(method="attention_rollout", compared=["partial_lrp"]))
     sheet.view("graph")
     canvas = sheet.root().locator("canvas[role=img]:visible").first
     sheet.until(lambda: "graph" in str(canvas.get_attribute("aria-label")), "the graph is drawn")
@@ -75,7 +75,7 @@ def test_a_node_is_traced_and_a_token_focused(opened: Opener) -> None:
     before = sheet.part("token").evaluate_all(scores)
     sheet.part("token", index=3).click()
     sheet.until(lambda: sheet.part("token").evaluate_all(scores) != before, "its row is shown")
-    sheet.part("method-toggle", method="attcat").click()
+    sheet.part("method-toggle", method="partial_lrp").click()
     sheet.until(
         lambda: "another focus token" in sheet.root().inner_text(), "scores of another token"
     )
