@@ -118,13 +118,19 @@ def _graph(maps: Array, row: int) -> csr_array:
 
     layers, tokens = len(maps), maps.shape[-1]
     scale = _UNITS / max(float(maps.sum(-1).max(initial=0.0)), 1e-30)
-    pipes = np.rint(maps.astype(np.float64) * scale).astype(np.int32)
-    layer, target, source = np.nonzero(pipes)
-    kept = (layer < layers - 1) | (target == row)
-    layer, target, source = layer[kept], target[kept], source[kept]
-    above = np.where(layer == layers - 1, layers * tokens, (layer + 1) * tokens + target)
-    below = layer * tokens + source
-    size = layers * tokens + 1
+    # A layer at a time, row by row as the matrix holds them: all edges at once would take
+    # several times the memory of the matrix. The input's tokens have no edges of their own.
+    counts, edges, widths = [np.zeros(tokens, np.int64)], [], []
+    for layer, map in enumerate(maps):
+        rows = map if layer < layers - 1 else map[row : row + 1]
+        pipes = np.rint(rows * np.float64(scale)).astype(np.int32)
+        open = pipes > 0
+        counts.append(open.sum(-1))
+        edges.append((np.nonzero(open)[1] + layer * tokens).astype(np.int32))
+        widths.append(pipes[open])
     # int32: older scipy refuses to find flows between nodes that are numbered in int64
-    nodes = (above.astype(np.int32), below.astype(np.int32))
-    return csr_array((pipes[layer, target, source], nodes), shape=(size, size))
+    starts = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int32)
+    size = layers * tokens + 1
+    return csr_array(
+        (np.concatenate(widths), np.concatenate(edges), starts), shape=(size, size), copy=False
+    )
