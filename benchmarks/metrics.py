@@ -23,12 +23,10 @@ from typing import Any
 import torch
 
 from mixwidget import benchmark, demo, explain
-from mixwidget.engine import prepare
+from mixwidget.engine import Case, prepare
 from mixwidget.evaluation import cheap_methods
 from mixwidget.evaluation.examples import Example, read_examples
-from mixwidget.metrics import explain_case
-from mixwidget.metrics.evidence import Evidence
-from mixwidget.metrics.faithfulness import curve_of, measure, removals
+from mixwidget.metrics import evidence, explain_case, faithfulness
 from mixwidget.metrics.table import FAITHFULNESS
 
 ROOT = Path(__file__).parent.parent
@@ -69,26 +67,23 @@ def one_text(repeats: int = 15) -> None:
         with torch.no_grad():
             model(**inputs)
 
-    def metrics() -> None:
-        shared = Evidence(case, made.target)
-        asked = [one for id in FAITHFULNESS for one in removals(id, made, shared)]
-        shared.probabilities(asked)  # as `benchmark` and the widget do: all questions at once
-        for id in FAITHFULNESS:
-            measure(id, made, shared)
-        curve_of(shared, shared.ranking(made.scores))
+    def metrics() -> Case:
+        """As the widget does; a new case knows no answers yet."""
+        fresh = Case(case.source, case.encoding)
+        list(faithfulness(fresh, ["alti"], explanations={"alti": made}, seeds=0))
+        return fresh
 
-    ratios, edits = [], Evidence(case, made.target)
-    for id in FAITHFULNESS:
-        measure(id, made, edits)
-    curve_of(edits, edits.ranking(made.scores))
+    asked = evidence(made, metrics())
+    ratios = []
     for _ in range(repeats):
         plain = statistics.median(_seconds(forward) for _ in range(5))
         ratios.append(_seconds(metrics) / plain)
     method = _seconds(lambda: explain(model, TEXT, "alti").scores) / plain
+    tokens = len(made.tokens)
     print(
-        f"one text of {len(made.tokens)} tokens, demo model, four metrics and the curve of one "
-        f"method: {edits.passes} edited texts in the time of {statistics.median(ratios):.1f} "
-        f"forward passes (the method itself: {method:.1f})"
+        f"one text of {tokens} tokens, demo model, four metrics and the curve of one method: "
+        f"{asked.passes} edited texts with {asked.tokens / tokens:.0f} times its tokens, in the "
+        f"time of {statistics.median(ratios):.1f} forward passes (the method itself: {method:.1f})"
     )
 
 

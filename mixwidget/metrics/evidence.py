@@ -37,6 +37,7 @@ class _Memory:
     known: dict[Removal, float] = field(default_factory=dict)
     explanations: dict[Any, Explanation] = field(default_factory=dict)
     passes: int = 0
+    tokens: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -62,6 +63,11 @@ class Evidence:
         """Edited inputs that went through the model so far."""
         return self._memory.passes
 
+    @property
+    def tokens(self) -> int:
+        """Tokens that they had together."""
+        return self._memory.tokens
+
     def probabilities(
         self, removals: Sequence[Removal], check: Callable[[], None] | None = None
     ) -> Values:
@@ -74,6 +80,7 @@ class Evidence:
             edits = [edit(source, encoding, self.target, sorted(gone), by) for gone, by in new]
             values = predict(source, encoding, edits, check=check)
             memory.passes += len(new)
+            memory.tokens += sum(len(one.ids) for one in edits)
             memory.known.update(zip(new, values.tolist(), strict=True))
             return np.array([memory.known[key] for key in keys])
 
