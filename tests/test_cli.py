@@ -18,7 +18,7 @@ import mixwidget
 from mixwidget import Explanation, demo, explain
 from mixwidget.cli import main
 from mixwidget.cli.arguments import PARSERS, options_for, target_of
-from mixwidget.cli.terminal import bars, picture, shaded
+from mixwidget.cli.terminal import bars, picture, shaded, strongest
 from mixwidget.errors import InputError
 from mixwidget.methods.registry import all_methods
 from mixwidget.serial import read
@@ -264,12 +264,54 @@ def test_colours_and_bars() -> None:
     plain = re.sub(r"\033\[[0-9;]*m", "", text).splitlines()
     assert max(map(len, plain)) <= 40
     assert " ".join(plain).split() == [token.text for token in one.tokens]
-    lines = bars(one, 60, "#").splitlines()
+    lines = bars(one, 60, "#", ">").splitlines()
     assert len(lines) == len(one.tokens)
     assert max(map(len, lines)) <= 60
     assert all(line.isascii() for line in lines)
     assert "█" not in picture(one, ascii=True)
     assert "\033" in picture(one, colour=True)
+    assert len(strongest(one, 40)) <= 40
+
+
+def test_what_is_cut_is_marked() -> None:
+    model, tokenizer = demo.load()
+    one = explain(model, "not bad at all", "alti", tokenizer=tokenizer)
+    lines = bars(one, 60).splitlines()
+    assert [line.endswith("▶") for line in lines] == [token == "[CLS]" for token in one.tokens]
+    assert "█▶" not in lines[1]
+    assert strongest(one).startswith("[CLS] 0.")
+
+
+def test_errors_speak_of_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["word " * 2000, "-q"]) == 1
+    assert "use --truncate" in capsys.readouterr().err
+    (tmp_path / "x.tsv").write_text("comment\nnot bad\n")
+    assert main(["benchmark", "--data", str(tmp_path / "x.tsv"), "-q"]) == 1
+    assert "--column text=NAME" in capsys.readouterr().err
+    assert main(["a", "-o", "x.docx"]) == 1
+    assert "json, png, svg, pdf, csv." in capsys.readouterr().err
+
+
+def test_a_word_that_is_nearly_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["method"]) == 0
+    said = capsys.readouterr()
+    assert "mixwidget methods" in said.err
+    assert "predicts" in said.out
+    assert main(["method", "--target", "negative", "-q"]) == 0
+    assert "asked about negative" in capsys.readouterr().out
+
+
+def test_benchmark_prints_single_examples(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["benchmark", "--data", str(data), "--column", "text=comment", "-q"]
+    given += ["--method", "random", "--metric", "aopc", "--limit", "2"]
+    assert main(given) == 0
+    short = capsys.readouterr().out
+    assert main([*given, "--per-example"]) == 0
+    whole = capsys.readouterr().out
+    assert whole.startswith(short)
+    assert len(whole.splitlines()) == len(short.splitlines()) + 4
 
 
 def test_values_are_read_as_meant() -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,13 @@ if TYPE_CHECKING:
     from ..explanation import Explanation
 
 PICTURES = ("png", "svg", "pdf")
+# What errors advise in Python, and how it is said here.
+_SPOKEN = {
+    "pass truncate=True": "use --truncate",
+    'columns={"text": ...}': "--column text=NAME",
+    "pass a loaded model and its tokenizer": "name a folder that holds the model and its tokenizer",
+}
+_SAY_EVERY = 10.0  # seconds between two lines of progress where stderr is no terminal
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,6 +64,8 @@ def _one_line(error: BaseException) -> str:
     from ..errors import MixwidgetError
 
     text = " ".join(str(error).split())
+    for python, here in _SPOKEN.items():
+        text = text.replace(python, here)
     known = isinstance(error, MixwidgetError | OSError)
     return text if known and text else f"{type(error).__name__}: {text}".removesuffix(": ")
 
@@ -86,15 +97,17 @@ def _explain(options: argparse.Namespace, parser: argparse.ArgumentParser) -> No
         text = demo.SENTENCE
     for path in options.output:
         _check_output(path)
+    show = _Progress(options.quiet)
     methods = list(dict.fromkeys(options.method or ["alti"]))
     known = {id: {param.name for param in get_method(id).params} for id in methods}
     params = options_for(options.option, known)
     if not text:
         raise InputError("The text is empty.")
+    if options.model is None and (near := get_close_matches(text, PARSERS, n=1, cutoff=0.8)):
+        show.say(f"explaining the text {text!r}; the command is: mixwidget {near[0]}")
     case = _prepare(options, text)
     target = None if options.target is None else target_of(options.target)
     focus = None if options.focus is None else focus_of(options.focus, case.encoding.tokens)
-    show = _Progress(options.quiet)
     found = {}
     for id in methods:
         found[id] = _run(case, id, target, focus, params[id], show)
@@ -102,7 +115,7 @@ def _explain(options: argparse.Namespace, parser: argparse.ArgumentParser) -> No
         _write(case, found, path)
         show.say(f"wrote {path}")
     if not options.output:
-        _print(list(found.values()))
+        _print(list(found.values()), target is not None)
 
 
 def _prepare(options: argparse.Namespace, text: str) -> Case:
@@ -122,8 +135,6 @@ def _prepare(options: argparse.Namespace, text: str) -> Case:
 def _run(
     case: Case, id: str, target: Any, focus: int | None, params: dict[str, Any], show: _Progress
 ) -> Explanation:
-    import time
-
     from ..engine import assemble, parts, start
 
     begin = time.perf_counter()
@@ -135,17 +146,23 @@ def _run(
 
 
 class _Progress:
-    """Progress on stderr: a line that is rewritten on a terminal, else a line when done."""
+    """Progress on stderr: a line that is rewritten on a terminal, else a line now and then."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
         self.live = not quiet and sys.stderr.isatty()
 
     def report(self, id: str) -> Callable[[float], None]:
+        said = time.monotonic()
+
         def show(share: float) -> None:
+            nonlocal said
             if self.live:
                 sys.stderr.write(f"\r\033[K{id}: {share:4.0%}")
                 sys.stderr.flush()
+            elif time.monotonic() - said > _SAY_EVERY:
+                said = time.monotonic()
+                self.say(f"{id}: {share:.0%}")
 
         return show
 
@@ -164,7 +181,7 @@ def _check_output(path: str) -> None:
         try:
             format_of(path)
         except InputError as error:
-            raise InputError(f"{path}: {error} Or csv.") from error
+            raise InputError(f"{path}: {str(error).removesuffix('.')}, csv.") from error
     folder = Path(path).absolute().parent
     if not folder.is_dir():
         raise InputError(f"There is no folder {str(folder)!r} to write into.")
@@ -189,7 +206,8 @@ def _write(case: Case, found: dict[str, Explanation], path: str) -> None:
         Path(path).write_bytes(export(found, ending, page)[2])
 
 
-def _print(found: list[Explanation]) -> None:
+def _print(found: list[Explanation], asked: bool) -> None:
+    """Pictures below what the model predicts, or says of the target that was asked about."""
     from shutil import get_terminal_size
 
     from .terminal import picture, prediction
@@ -198,7 +216,9 @@ def _print(found: list[Explanation]) -> None:
     ascii = "utf" not in (sys.stdout.encoding or "").lower()
     width = min(get_terminal_size().columns, 100)
     first = found[0]
-    said = f"{first.info['model']}: {prediction(first)}".removesuffix(": ")
+    verb = "asked about" if asked else "predicts"
+    target = prediction(first)
+    said = f"{first.info['model']}: {verb} {target}" if target else str(first.info["model"])
     blocks = [picture(one, width=width, colour=colour, ascii=ascii) for one in found]
     text = "\n\n".join([said, *blocks]) + "\n"
     encoding = sys.stdout.encoding or "utf-8"
@@ -264,15 +284,25 @@ def _benchmark(options: argparse.Namespace, parser: argparse.ArgumentParser) -> 
             progress=not options.quiet,
         )
     if options.output is None:
-        shown = table[table["example"].isna()][["method", "metric", "mean", "stderr", "n"]]
-        sys.stdout.write(shown.to_string(index=False, float_format=lambda x: f"{x:.4f}") + "\n")
+        single = table["example"].notna()
+        shown = table[~single][["method", "metric", "mean", "stderr", "n"]]
+        sys.stdout.write(_table(shown))
+        if options.per_example:
+            shown = table[single][["example", "method", "metric", "value", "text"]]
+            sys.stdout.write("\n" + _table(shown.sort_values("example", kind="stable")))
     elif ending == ".json":
         table.to_json(options.output, orient="records", indent=2, force_ascii=False)
     else:
         table.to_csv(options.output, index=False, sep="\t" if ending == ".tsv" else ",")
+    if options.output is not None:
+        _Progress(options.quiet).say(f"wrote {options.output}")
     failed = int(table[table["example"].isna()]["errors"].sum())
     if failed:
         sys.stderr.write(f"mixwidget: warning: {failed} values could not be computed\n")
+
+
+def _table(frame: Any) -> str:
+    return str(frame.to_string(index=False, float_format=lambda x: f"{x:.4f}")) + "\n"
 
 
 _COMMANDS = {"explain": _explain, "methods": _methods, "benchmark": _benchmark}

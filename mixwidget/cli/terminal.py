@@ -18,7 +18,10 @@ _WHITE_FROM = 4
 
 def picture(one: Explanation, *, width: int = 80, colour: bool = False, ascii: bool = False) -> str:
     """A heading and the tokens with their scores, at most `width` wide."""
-    body = shaded(one, width) if colour else bars(one, width, "#" if ascii else "█")
+    if colour:
+        body = f"{shaded(one, width)}\n{strongest(one, width)}"
+    else:
+        body = bars(one, width, *("#>" if ascii else "█▶"))
     return f"{heading(one)}\n{body}"
 
 
@@ -67,29 +70,48 @@ def _painted(text: str, share: float) -> str:
     return f"\033[38;5;{letters};48;5;{palette[step]}m{text}\033[0m"
 
 
-def bars(one: Explanation, width: int = 80, mark: str = "█") -> str:
-    """A line for each token: its score, and a bar that is `-` below zero."""
+def strongest(one: Explanation, width: int = 80) -> str:
+    """The largest scores in numbers, as many as fit into a line."""
+    line = ""
+    for i in sorted(range(len(one.tokens)), key=lambda i: -abs(one.scores[i])):
+        more = f"{_shown(one.tokens[i])} {_numbers(one)[i]}"
+        if len(line) + len(more) + 3 > width:
+            break
+        line += f"   {more}" if line else more
+    return line
+
+
+def _numbers(one: Explanation) -> list[str]:
+    """Scores with three digits of the largest."""
+    largest = float(abs(one.scores).max(initial=0.0)) or 1.0
+    places = min(max(2 - math.floor(math.log10(largest)), 0), 12)
+    return [f"{round(float(s), places) + 0.0:.{places}f}" for s in one.scores]  # no -0.0
+
+
+def bars(one: Explanation, width: int = 80, mark: str = "█", cut: str = "▶") -> str:
+    """A line for each token: its score, and a bar that is `-` below zero. The bar of a special
+    token with more than fits ends in `cut`."""
     names = [_shown(token) for token in one.tokens]
     names = [name if len(name) <= 20 else f"{name[:17]}..." for name in names]
     column = max(map(len, names))
-    largest = float(abs(one.scores).max(initial=0.0)) or 1.0
-    places = min(max(2 - math.floor(math.log10(largest)), 0), 12)
-    numbers = [f"{round(float(s), places) + 0.0:.{places}f}" for s in one.scores]  # no -0.0
+    numbers = _numbers(one)
     second = max(map(len, numbers))
     room = max(width - column - second - 6, 8)
     lines = []
     for name, number, share in zip(names, numbers, _shares(one), strict=True):
-        bar = ("-" if share < 0 else mark) * round(abs(share) * room)
+        bar = ("-" if share < 0 else mark) * round(min(abs(share), 1) * room)
+        if abs(share) > 1:
+            bar = bar[:-1] + cut
         lines.append(f"  {name:<{column}}  {number:>{second}}  {bar}".rstrip())
     return "\n".join(lines)
 
 
 def _shares(one: Explanation) -> list[float]:
-    """Scores as shares of the largest ordinary token's, -1 to 1. [CLS] often has so much that
-    nothing else could be seen beside it."""
+    """Scores as shares of the largest ordinary token's. [CLS] often has so much that nothing
+    else could be seen beside it: what is beyond 1 is cut."""
     ordinary = [abs(float(s)) for s, t in zip(one.scores, one.tokens) if not t.special]
     largest = max(ordinary, default=0.0) or float(abs(one.scores).max(initial=0.0)) or 1.0
-    return [min(max(float(score) / largest, -1.0), 1.0) for score in one.scores]
+    return [float(score) / largest for score in one.scores]
 
 
 def _shown(token: Token) -> str:
