@@ -94,6 +94,11 @@ def test_the_versions_are_those_of_the_package(page: Path) -> None:
         assert [*bounds[name].split("."), "0"][:2] == [*version.split("."), "0"][:2], name
 
 
+def test_the_readme_names_every_notebook() -> None:
+    named = set(re.findall(r"\]\(notebooks/([\w.]+)\)", (ROOT / "README.md").read_text()))
+    assert named == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
+
+
 def test_every_public_name_is_described() -> None:
     pages = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "api").glob("*.md"))
     packages = {"demo": "mixwidget.demo.load", "metrics": "mixwidget.metrics."}
@@ -177,6 +182,10 @@ def test_the_site_from_disk(site: Path, browser: Browser) -> None:
     page.keyboard.type("value zeroing")
     found = page.locator(".md-search-result__item a").first
     found.wait_for(timeout=20_000)
+    for name in ("quickstart.html", "api/core.html"):
+        page.goto((site / name).as_uri())
+        page.click(".md-header .md-logo")
+        assert page.url == (site / "index.html").as_uri()
     page.set_viewport_size({"width": 400, "height": 800})
     for path in sorted(site.rglob("*.html")):
         page.goto(path.as_uri())

@@ -53,6 +53,7 @@ def on_files(files: Files, config: Any) -> Files:
         "method-table.md": methods_page(),
         "metrics.md": metrics_page(),
         "changelog.md": changelog,
+        "notebooks.md": notebooks_page(),
         "command-line.md": f"{commands}\n{commands_part()}",
         **pictures(),
     }
@@ -62,6 +63,28 @@ def on_files(files: Files, config: Any) -> Files:
             files.remove(old)
         files.append(File.generated(config, name, content=content))
     return files
+
+
+def notebooks_page() -> str:
+    """Each notebook by the title and the sentence it opens with."""
+    import nbformat
+
+    lines = [
+        "# Notebooks",
+        "",
+        "Eight notebooks for a class or for oneself, each read in ten minutes, with questions and "
+        "exercises. They run offline with the embedded model; a cell in each shows the same with a "
+        "model of the hub. They are in the folder `notebooks` of a checkout, and `make demo` opens "
+        "JupyterLab there.",
+        "",
+        "| | | file |",
+        "|---|---|---|",
+    ]
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        title, purpose, *_ = nbformat.read(path, as_version=4).cells[0].source.split("\n\n")
+        words = " ".join(purpose.split())
+        lines.append(f"| **{title.removeprefix('# ')}** | {words} | `{path.name}` |")
+    return "\n".join(lines) + "\n"
 
 
 def pictures() -> dict[str, bytes]:
@@ -89,6 +112,12 @@ def on_page_content(content: str, **_: Any) -> str:
     return _MATH.sub(_mathml, content)
 
 
+def on_post_page(output: str, **_: Any) -> str:
+    """The logo leads to a page: from the disk a folder would be shown as a list of files."""
+    return _LOGO.sub(r'<a href="\1/index.html"', output)
+
+
+_LOGO = re.compile(r'<a href="(/?\.\.?)"(?= title="[^"]*" class="md-\w+__button md-logo")')
 _BARS = re.compile(r"\\[bB]igg?[lr]?\\\|")
 
 
