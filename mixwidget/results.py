@@ -224,21 +224,26 @@ def _numbers(weights: Any) -> Array:
 
 def head_stats(weights: Array, special: NDArray[np.bool_]) -> Array:
     """[H, n, n] -> [H, 6]: mean weight on itself, the token before, the token after, the first
-    token, special tokens, and the largest share of maxima at one fixed offset."""
+    token, special tokens, and the largest share of maxima at one fixed offset. Tokens that do
+    not attend in this layer (an encoder-decoder's other side) do not count."""
     n = weights.shape[-1]
+    rows = np.flatnonzero(weights.sum((0, -1)) > 0)
+    seen = weights[:, rows]
+    if not len(rows):
+        return np.zeros((len(weights), 6), np.float32)
 
     def along(offset: int) -> Array:
-        diagonal = np.diagonal(weights, offset, axis1=-2, axis2=-1)
-        return diagonal.mean(-1) if diagonal.shape[-1] else np.zeros(len(weights))
+        kept = rows[(rows + offset >= 0) & (rows + offset < n)]
+        return weights[:, kept, kept + offset].mean(-1) if len(kept) else np.zeros(len(weights))
 
-    offsets = weights.argmax(-1) - np.arange(n)
-    most = [np.unique(of_head, return_counts=True)[1].max() / n for of_head in offsets]
+    offsets = seen.argmax(-1) - rows
+    most = [np.unique(of_head, return_counts=True)[1].max() / len(rows) for of_head in offsets]
     columns = [
         along(0),
         along(-1),
         along(1),
-        weights[..., 0].mean(-1),
-        weights[..., special].sum(-1).mean(-1),
+        seen[..., 0].mean(-1),
+        seen[..., special].sum(-1).mean(-1),
         np.array(most),
     ]
     return np.stack(columns, axis=-1).astype(np.float32)

@@ -10,7 +10,8 @@ import pytest
 from mixwidget import demo, metrics
 from mixwidget.engine import prepare
 from mixwidget.errors import CancelledError
-from mixwidget.metrics.report import verdict
+from mixwidget.metrics import evidence
+from mixwidget.metrics.report import _verdict, verdict
 from tests import planted, tiny
 
 
@@ -88,17 +89,39 @@ def test_verdict_on_a_model_that_is_known():
     )
     text = metrics.faithfulness_report(case, ["alti"], seeds=10)["verdict"]["text"]
     assert "On this text" in text
-    assert "lowers the probability of LABEL_1 more than" in text
+    assert "lowers the probability of “LABEL_1” more than" in text
 
 
 def test_verdict_claims_no_more_than_its_numbers():
-    curve, random = [0.9, 0.2, 0.1], [0.1] * 10 + [0.3] * 10
-    assert "more than all 20" in verdict("X", "good", curve, 0.5, random, 9)
-    assert "not clearly different" in verdict("X", "good", curve, 0.2, random, 9)
-    assert "10 of 20" in verdict("X", "good", curve, 0.2, random, 9)
-    assert "worse than chance" in verdict("X", "good", curve, 0.0, random, 9)
-    assert "more than 19 of 20" in verdict("X", "good", curve, 0.35, [*random[1:], 0.4], 9)
-    assert "only 1 token to" in verdict("X", "good", curve, 0.5, random, 1)
-    flat = verdict("X", "good", [0.9, 0.89], 0.01, [0.0, 0.02], 9)
-    assert "hardly moves (by 0.01 at most)" in flat
-    assert "no random order" in verdict("X", "good", curve, 0.5, [], 9)
+    random = [0.1] * 10 + [0.3] * 10
+
+    def said(value, random=random, tokens=9, moves=0.8):
+        return verdict("X", "good", value, random, moves=moves, tokens=tokens)
+
+    assert "more than all 20" in said(0.5)
+    assert "the probability of “good”" in said(0.5)
+    assert "not clearly different" in said(0.2)
+    assert "10 of 20" in said(0.2)
+    assert "worse than chance" in said(0.0)
+    assert "more than 19 of 20" in said(0.35, [*random[1:], 0.4])
+    assert "only 1 token to" in said(0.5, tokens=1)
+    assert "hardly moves (by 0.01 at most)" in said(0.01, [0.0, 0.02], moves=0.01)
+    assert "no random order" in said(0.5, [])
+    assert "comprehensiveness 0.00, all random orders 0.00 to 0.30" in said(-0.001, [-0.004, 0.3])
+
+
+def test_nothing_is_called_flat_beside_a_curve_that_falls():
+    """ "Whatever is removed" goes for every curve that is drawn, not for the method alone."""
+    case = prepare(
+        planted.model(), "the film was good and it is a plot", tokenizer=tiny.tokenizer()
+    )
+    work = list(metrics.faithfulness(case, ["alti", "blank_out"], seeds=3))
+    curves = [part for part in work if part["part"] == "curve"]
+    curves[0]["probabilities"] = [0.9] * len(curves[0]["probabilities"])
+    curves[0]["metrics"]["comprehensiveness"] = 0.0
+    floor = {"metrics": {"comprehensiveness": {"values": [0.0, 0.01]}}}
+    shared = evidence(metrics.explain_case(case, "alti"), case)
+    flat = _verdict(shared, curves[:1], floor)["methods"]["alti"]
+    beside = _verdict(shared, curves, floor)["methods"]["alti"]
+    assert "hardly moves" in flat
+    assert "hardly moves" not in beside

@@ -15,6 +15,7 @@ from mixwidget.cache import ByteCache
 from mixwidget.errors import CancelledError, TextTooLongError, UnsupportedMethodError
 from mixwidget.methods.registry import forget, method
 from mixwidget.protocol import Request, Want, unpack
+from mixwidget.results import head_stats
 from mixwidget.session import Session
 from tests import tiny
 from tests.sessions import CARD, OTHER, TEXT, Recorder, gate, need, session, source, until, wish
@@ -485,3 +486,20 @@ def test_a_method_registered_later_is_in_the_catalogue() -> None:
             asked.ask(wish(method="late"))
             asked.wait(10)
             assert "late" in {entry["id"] for entry in recorder.values["catalogue"]}
+
+
+def test_head_statistics_count_only_tokens_that_attend() -> None:
+    """Of an encoder-decoder's layer some rows are empty: they are no zeros to average in."""
+    weights = np.zeros((1, 4, 4), np.float32)
+    weights[0, 3] = [0.0, 0.0, 0.25, 0.75]
+    found = head_stats(weights, np.array([True, False, False, False]))
+    np.testing.assert_allclose(found[0], [0.75, 0.25, 0, 0, 0, 1])
+    assert not head_stats(np.zeros((2, 3, 3)), np.zeros(3, bool)).any()
+    full = np.random.default_rng(0).dirichlet(np.ones(4), (2, 4))
+    offsets = full.argmax(-1) - np.arange(4)
+    most = [np.unique(one, return_counts=True)[1].max() / 4 for one in offsets]
+    found = head_stats(full, np.array([True, False, False, True]))
+    np.testing.assert_allclose(found[:, 0], np.diagonal(full, 0, 1, 2).mean(-1), rtol=1e-5)
+    np.testing.assert_allclose(found[:, 1], np.diagonal(full, -1, 1, 2).mean(-1), rtol=1e-5)
+    np.testing.assert_allclose(found[:, 4], full[..., [0, 3]].sum(-1).mean(-1), rtol=1e-5)
+    np.testing.assert_allclose(found[:, 5], most, rtol=1e-5)

@@ -67,7 +67,7 @@ export function measuredParts(question: Question, tokens: Token[]): Faithfulness
     parts.push({ part: "agreement", methods, spearman: matrix(-0.31), jaccard: matrix(0.4) });
   }
   const text =
-    "On this text, removing the tokens ALTI ranks highest lowers the probability of positive more than all 20 random choices (comprehensiveness 0.40, random 0.02 to 0.30).";
+    "On this text, removing the tokens ALTI ranks highest lowers the probability of “positive” more than all 20 random orders (comprehensiveness 0.40, all random orders 0.02 to 0.30).";
   parts.push({ part: "verdict", text, methods: { [methods[0] ?? ""]: text } });
   return parts;
 }

@@ -213,14 +213,15 @@ def _agreement(explanations: list[Explanation]) -> Part:
 
 def _verdict(shared: Evidence, curves: list[Part], floor: Part | None) -> Part:
     random = [] if floor is None else floor["metrics"]["comprehensiveness"]["values"]
+    moves = max((_moves(part["probabilities"]) for part in curves), default=0.0)
     lines = {
         part["method"]: verdict(
             get_method(part["method"]).title,
             shared.target.label,
-            part["probabilities"],
             part["metrics"]["comprehensiveness"],
             random,
-            len(shared.removable),
+            moves=max([moves, *map(abs, random)]),
+            tokens=len(shared.removable),
         )
         for part in curves
     }
@@ -228,13 +229,13 @@ def _verdict(shared: Evidence, curves: list[Part], floor: Part | None) -> Part:
     return {"part": "verdict", "text": front, "methods": lines}
 
 
+def _moves(curve: Sequence[float]) -> float:
+    """The furthest that a probability goes from where it began."""
+    return max(abs(probability - curve[0]) for probability in curve)
+
+
 def verdict(
-    title: str,
-    target: str,
-    curve: Sequence[float],
-    value: float,
-    random: Sequence[float],
-    tokens: int,
+    title: str, target: str, value: float, random: Sequence[float], *, moves: float, tokens: int
 ) -> str:
     """One sentence on one method and one text that claims no more than its numbers.
 
@@ -242,8 +243,8 @@ def verdict(
     text is fragments, and what the model makes of them says little about the order.
 
     Args:
-        curve: probabilities as tokens are removed in the method's order.
         value: its comprehensiveness; `random`: that of each random order.
+        moves: the furthest that the probability went, whatever was removed.
         tokens: how many can be removed.
     """
     if tokens < _FEW:
@@ -252,27 +253,32 @@ def verdict(
             f"{title} from chance."
         )
     if not random:
-        return f"{title}: comprehensiveness {value:.2f}; no random order was measured beside it."
-    moves = max(abs(probability - curve[0]) for probability in curve)
-    if max(moves, *(abs(one) for one in random)) < _FLAT:
+        return f"{title}: comprehensiveness {_two(value)}; no random order was measured beside it."
+    probability = f"the probability of “{target}”"
+    if moves < _FLAT:
         return (
-            f"The probability of {target} hardly moves (by {moves:.2f} at most) whatever is "
+            f"{probability.capitalize()} hardly moves (by {moves:.2f} at most) whatever is "
             f"removed: this text says nothing about {title}."
         )
     count, worse = len(random), sum(one < value for one in random)
     if worse == count:
-        claim = f"lowers the probability of {target} more than all {count} random choices"
+        claim = f"lowers {probability} more than all {count} random orders"
     elif worse >= 0.9 * count:
-        claim = f"lowers the probability of {target} more than {worse} of {count} random choices"
+        claim = f"lowers {probability} more than {worse} of {count} random orders"
     elif worse > 0.1 * count:
         claim = (
-            f"is not clearly different from chance: {count - worse} of {count} random choices "
-            f"lower the probability of {target} as much or more"
+            f"is not clearly different from chance: {count - worse} of {count} random orders "
+            f"lower {probability} as much or more"
         )
     else:
         claim = (
-            f"does worse than chance: {count - worse} of {count} random choices lower the "
-            f"probability of {target} as much or more"
+            f"does worse than chance: {count - worse} of {count} random orders lower "
+            f"{probability} as much or more"
         )
-    numbers = f"comprehensiveness {value:.2f}, random {min(random):.2f} to {max(random):.2f}"
+    range_ = f"{_two(min(random))} to {_two(max(random))}"
+    numbers = f"comprehensiveness {_two(value)}, all random orders {range_}"
     return f"On this text, removing the tokens {title} ranks highest {claim} ({numbers})."
+
+
+def _two(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}"  # never -0.00
