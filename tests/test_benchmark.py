@@ -168,6 +168,28 @@ def test_every_form_of_a_dataset(tmp_path):
         read_examples(tmp_path / "broken.jsonl")
 
 
+def test_a_pair_that_is_a_number_is_no_text():
+    """BLiMP numbers its pairs of sentences in a column of that name."""
+    row = {"masked": "he [MASK] .", "pair": "0"}
+    assert read_examples([row])[0].text_pair is None
+    assert read_examples([{"text": "a", "pair": "b"}])[0].text_pair == "b"
+    assert read_examples([{"text": "a", "text_pair": "42"}])[0].text_pair == "42"
+    assert read_examples([row], {"text_pair": "pair"})[0].text_pair == "0"  # told to
+
+
+def test_a_correlation_that_is_not_defined_is_no_error(model):
+    frame = benchmark(model, ["boring", TEXTS[0]], ["alti"], ["blank_out_rho"], progress=False)
+    assert len(frame) == 1
+    assert (frame["n"][0], frame["errors"][0], frame["error"][0]) == (1, 0, None)
+    alone = benchmark(model, ["boring"], ["alti"], ["blank_out_rho"], progress=False)
+    assert alone["n"][0] == 0
+    assert "undefined" in alone["error"][0]
+    single = benchmark(
+        model, ["boring"], ["alti"], ["blank_out_rho"], per_example=True, progress=False
+    )
+    assert "undefined" in single["error"][1]
+
+
 def test_a_datasets_dataset(tmp_path):
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")
     made = datasets.Dataset.from_dict({"sentence": ["a", "b"], "label": [0, 1]})

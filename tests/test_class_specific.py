@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cache
 from typing import Any
 
@@ -199,3 +200,16 @@ class _Plain(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x
+
+
+def test_probabilities_near_certainty_keep_their_digits() -> None:
+    """In float32 1 - 1e-9 is 1, and its gradient nothing but rounding."""
+    model = tiny.model("bert")
+    with torch.no_grad():
+        model.classifier.weight *= 36
+    exact = copy.deepcopy(model).double()
+    given = {"tokenizer": tiny.tokenizer(), "target": None}
+    true = explain(exact, TEXT, "gradient_x_input", **given)
+    assert 1 - true.target.probability < 1e-6
+    found = explain(model, TEXT, "gradient_x_input", **given)
+    np.testing.assert_allclose(found.scores, true.scores, atol=2e-3)

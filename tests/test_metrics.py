@@ -314,6 +314,8 @@ def test_cue_metrics_by_hand_and_by_sklearn():
     expected = average_precision_score([0, 0, 1, 1], [0.1, 0.4, 0.2, 0.3])
     assert metrics.cue_ap(e, [2, 3]) == pytest.approx(expected)
     assert metrics.cue_ap(e, [2, 3]) == pytest.approx((1 / 2 + 2 / 3) / 2)
+    flat = made([0.5, 0.5, 0.5, 0.5])
+    assert metrics.cue_ap(flat, [2]) == pytest.approx(1 / 3)  # ties by position
     with pytest.raises(InputError, match="no cue"):
         metrics.cue_dot(e, [])
     with pytest.raises(InputError, match="not in the text"):

@@ -321,7 +321,7 @@ def _summary(method: Choice, metric: Choice, rows: list[Row]) -> dict[str, Any]:
         "n": len(values),
         "errors": sum(bool(row.error) and not row.undefined for row in rows),
         "better": get_metric(metric.id).better,
-        "error": min(reasons) if reasons else None,
+        "error": min(reasons) if reasons and not values else None,
     }
 
 

@@ -149,9 +149,13 @@ def _example(row: Any, number: int, columns: Mapping[str, str], second_is_pair: 
     if target is not None and found["foil"] is not None:
         target = (target, found["foil"])
     text, pair = found["text"], found["text_pair"]
+    # A column `pair` may also number the pairs of a dataset, as in BLiMP.
+    guessed = "text_pair" not in columns and "text_pair" not in row and "pair" in row
+    if not isinstance(pair, str) or not pair or (guessed and pair.isdigit()):
+        pair = None
     return Example(
         text,
-        pair if isinstance(pair, str) and pair else None,
+        pair,
         _plain(found["label"]),
         _plain(target),
         _plain(found["focus"]),

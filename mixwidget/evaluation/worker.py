@@ -162,9 +162,10 @@ def measure_example(source: Any, example: Example, unit: Unit) -> list[Row]:
             try:
                 shared = evidence(made, case) if entry.needs == "model" else None
                 value = float(entry(made, shared, metric.options, cues, answer))
-                # Correlations are undefined where the scores are constant.
-                why = "" if value == value else "undefined for this text"
-                rows.append(Row(key, method.label, metric.label, value, why))
+                # Correlations are undefined where the scores are constant: that is no failure.
+                known = value == value
+                why = "" if known else "undefined for this text"
+                rows.append(Row(key, method.label, metric.label, value, why, not known))
             except Exception as error:
                 rows.append(_failed(key, method, metric, error))
     return rows

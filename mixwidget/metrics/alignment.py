@@ -50,11 +50,16 @@ def cue_ap(
     how: str | None = None,
     layer: int | None = None,
 ) -> float:
-    """Average precision of the scores as a search for the cue tokens; higher is better."""
+    """Average precision of the scores as a search for the cue tokens; higher is better.
+
+    Ties are ranked by position, as everywhere; scikit-learn alone would take them as one.
+    """
     from sklearn.metrics import average_precision_score
 
     row = scores_of(explanation, how, layer)
-    return float(average_precision_score(_cues(explanation, cues), row))
+    places = np.empty(len(row))
+    places[np.argsort(-row, kind="stable")] = np.arange(len(row))
+    return float(average_precision_score(_cues(explanation, cues), -places))
 
 
 def probes_needed(

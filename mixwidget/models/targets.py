@@ -57,11 +57,17 @@ def probability(output: Any, target: Target) -> Tensor:
     the two given that it is one of them, for a span the product of start and end."""
     if target.kind == "span":
         start, end = target.index  # type: ignore[misc]
-        first = output.start_logits.float().softmax(-1)[:, start]
-        return first * output.end_logits.float().softmax(-1)[:, end]
+        first = _wide(output.start_logits).softmax(-1)[:, start]
+        return first * _wide(output.end_logits).softmax(-1)[:, end]
     if target.kind == "contrast":
-        return torch.sigmoid(objective(output, target))
-    return _rows(output, target).softmax(-1)[:, target.index]
+        return torch.sigmoid(_wide(objective(output, target)))
+    return _wide(_rows(output, target)).softmax(-1)[:, target.index]
+
+
+def _wide(logits: Tensor) -> Tensor:
+    """In float64, which Apple's GPUs do not have: near certainty a probability in float32 has
+    no digits left that could change."""
+    return logits.float() if logits.device.type == "mps" else logits.double()
 
 
 def _rows(output: Any, target: Target) -> Tensor:
