@@ -55,6 +55,9 @@ def test_agreement_is_written_into_its_cells(case, tmp_path, measure):
     axes = shown(plot_agreement(made, measure), tmp_path).axes[0]
     expected = metrics.agreement(made[0], made[1], special=False)[measure]
     assert axes.texts[1].get_text() == f"{expected:.2f}"
+    name = "blues" if measure == "jaccard" else "signed"
+    assert axes.images[0].cmap.name == f"mixwidget_{name}"  # the hues of all other figures
+    assert axes.images[0].norm.vmax == 1
 
 
 def test_layers_of_values_and_of_a_benchmark(tmp_path):

@@ -9,9 +9,9 @@ import pytest
 import tiny
 from matplotlib.figure import Figure
 
-from mixwidget import HeadMasks, explain, metrics
+from mixwidget import HeadMasks, demo, explain, metrics
 from mixwidget.errors import InputError, UnsupportedMethodError
-from mixwidget.plots import KINDS, canvas, colours, graph, units
+from mixwidget.plots import KINDS, canvas, colours, graph_model, units
 
 TEXT = "the film is not bad , it was never boring"
 
@@ -151,9 +151,9 @@ def test_special_tokens_can_be_hidden_and_words_merged(loaded):
 @pytest.mark.parametrize("id", ["alti", "globenc", "gae"])
 def test_trace_ends_in_the_rollout(explained, id):
     e = explained[id]
-    steps = graph.steps_of(e.maps, e.combine)
+    steps = graph_model.steps_of(e.maps, e.combine)
     for layer in range(len(steps)):
-        traced = graph.trace_down(steps[: layer + 1], 3)
+        traced = graph_model.trace_down(steps[: layer + 1], 3)
         np.testing.assert_allclose(traced.nodes[0], e.rollout(layer)[3], atol=1e-6)
         np.testing.assert_allclose(traced.nodes.sum(-1), 1)
         np.testing.assert_allclose(traced.edges.sum((1, 2)), 1)
@@ -161,24 +161,77 @@ def test_trace_ends_in_the_rollout(explained, id):
         np.testing.assert_allclose(traced.edges.sum(1), traced.nodes[:-1], atol=1e-12)
 
 
-def test_edges_by_threshold_and_by_count():
-    weights = np.array([[[0.6, 0.3, 0.1], [0.2, 0.8, 0.0], [0.0, 0.05, 0.95]]])
-    kept = graph.chosen_edges(weights, 0.2, 0)
-    assert [edge[:3] for edge in kept] == [(0, 1, 0), (0, 0, 1), (0, 0, 0), (0, 1, 1), (0, 2, 2)]
-    assert {edge[:3] for edge in graph.chosen_edges(weights, 0.9, 1)} == {
-        *[(0, 0, 0), (0, 1, 1), (0, 2, 2)]
-    }
-    assert len(graph.chosen_edges(weights, 0.0, 3)) == 7  # nothing is drawn for zero
+def test_edges_are_chosen_by_the_rule_of_the_widget():
+    """Against the strongest between two tokens of the same layer: neither what tokens keep of
+    themselves nor another layer hides an edge."""
+    weights = np.array(
+        [
+            [[0.90, 0.10, 0.00], [0.02, 0.968, 0.012], [0.00, 0.009, 0.991]],
+            [[0.50, 0.50, 0.00], [0.04, 0.90, 0.06], [0.00, 0.02, 0.98]],
+        ]
+    )
+    own = {(layer, k, k) for layer in (0, 1) for k in range(3)}
+    kept = graph_model.chosen_edges(weights, 0.1, 0)
+    between = {(0, 0, 1), (0, 1, 0), (0, 1, 2), (1, 0, 1), (1, 1, 2)}
+    assert {edge[:3] for edge in kept} == own | between
+    assert [edge[3] for edge in kept] == sorted(edge[3] for edge in kept)  # the strongest on top
+    assert {edge[:3] for edge in graph_model.chosen_edges(weights, 0.9, 1)} == own
+    assert len(graph_model.chosen_edges(weights, 0.0, 3)) == 14  # nothing is drawn for zero
+
+
+def lines_of(figure: Figure) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """(between tokens, kept by tokens): the lines of a graph, each as its two ends."""
+    drawn = figure.findobj(match=lambda artist: artist.get_gid() == "edges")
+    points = [patch.get_path().vertices.reshape(-1, 2, 2) for patch in drawn]
+    kept = figure.findobj(match=lambda artist: artist.get_gid() == "kept")
+    return list(np.concatenate(points)), [line for group in kept for line in group.get_segments()]
+
+
+def test_graphs_are_drawn_as_in_the_widget():
+    model, tokenizer = demo.load()
+    e = explain(model, "not bad at all", method="alti", tokenizer=tokenizer)
+    count = 0
+    for map in graph_model.steps_of(e.maps, e.combine):
+        peak = max(map[i, j] for i in range(6) for j in range(6) if i != j)
+        count += sum(map[i, j] >= 0.1 * peak for i in range(6) for j in range(6) if i != j)
+    assert count > 40
+    between, kept = lines_of(e.plot("graph"))
+    assert len(between) == count  # straight: two ends each
+    assert all(a[0] != b[0] for a, b in between)
+    assert len(kept) == 4 * 6
+    assert all(a[0] == b[0] for a, b in kept)
+    assert lines_of(e.plot("graph", top_k=None))[0]  # as the still picture asks
+    traced, kept = lines_of(e.plot("graph", trace=True))
+    assert not kept
+    assert any(a[0] == b[0] for a, b in traced)
+
+
+def test_folds_have_no_edges_and_hidden_tokens_leave_shares(loaded):
+    model, tokenizer = loaded
+    e = explain(
+        model, " ".join(["the film is not bad and it was never"] * 5), "alti", tokenizer=tokenizer
+    )
+    layout = graph_model.folded(units.lay_out(e), e.maps.sum((0, 1)), 8, {0})
+    weights = graph_model.without_folds(np.ones((2, *[len(layout.units)] * 2)), layout)
+    single = [not unit.fold for unit in layout.units]
+    assert sum(single) < len(single)
+    np.testing.assert_array_equal(weights.any(0), np.outer(single, single))
+    assert "folded (⋯), their edges left out" in said(e.plot("graph", fold=8))
+    assert "[CLS]" in units.lay_out(e, special=False, keep=0).texts
+    steps = graph_model.steps_of(e.maps, e.combine)
+    word = graph_model.trace_down(steps, [2, 3])
+    both = [graph_model.trace_down(steps, start).nodes for start in (2, 3)]
+    np.testing.assert_allclose(word.nodes, np.mean(both, 0), atol=1e-12)
 
 
 def test_folding_keeps_everything(explained):
     layout = units.lay_out(explained["alti"])
     weights = np.zeros(len(layout.units))
     weights[[0, 4]] = 1
-    folded = graph.folded(layout, weights, 2, {0})
+    folded = graph_model.folded(layout, weights, 2, {0})
     assert folded.texts == ["[CLS]", "⋯3", "not", f"⋯{len(layout.units) - 5}"]
     assert sorted(t for unit in folded.units for t in unit.tokens) == list(range(layout.tokens))
-    assert graph.folded(layout, weights, 99, {0}) is layout
+    assert graph_model.folded(layout, weights, 99, {0}) is layout
 
 
 def test_compare_states_spearman_and_difference(explained):
@@ -231,11 +284,73 @@ def test_scales_are_those_of_the_widget():
     assert signed.colour(2)[2] > signed.colour(2)[0]
     assert (signed.ink(2), signed.ink(0)) == ("white", colours.TEXT)
     values = np.r_[np.full(999, 0.1), 5.0]
-    clipped = colours.scale_for(values, signed=False, clip=True)
-    assert clipped.clipped
-    assert clipped.norm.vmax == pytest.approx(0.1)
     assert colours.scale_for(np.zeros(3), signed=False).norm.vmax == 1
     assert colours.scale_for(values, signed=False, darkest=10).norm.vmax == 10
+
+
+def test_one_strong_token_or_a_diagonal_does_not_set_the_scale():
+    row = colours.row_scale(np.array([0.9, 0.1, -0.05]), signed=True)
+    assert (row.norm.vmax, row.clipped) == (pytest.approx(0.16), True)
+    assert not colours.row_scale(np.array([0.14, 0.1, 0.05]), signed=False).clipped
+    rows = colours.row_scale(np.array([[0.9, 0.1], [0.8, 0.2]]), signed=False)
+    assert rows.norm.vmax == pytest.approx(0.32)
+    assert colours.row_scale(np.array([0.9]), signed=False).norm.vmax == 0.9
+    maps = np.full((3, 20, 20), 0.01) + 0.8 * np.eye(20)
+    scale = colours.map_scale(maps, signed=False)
+    assert (scale.norm.vmax, scale.clipped) == (pytest.approx(0.016), True)
+    assert colours.map_scale(maps, signed=False, darkest=0.5).norm.vmax == 0.5
+
+
+def test_texts_are_shaded_by_ordinary_tokens():
+    model, tokenizer = demo.load()
+    e = explain(model, "not bad at all", method="alti", tokenizer=tokenizer)
+    assert e.scores[0] > 0.5
+    assert "≥ 0.327" in said(e.plot("text"))  # what the widget writes
+    other = explain(model, "not bad at all", method="attcat", tokenizer=tokenizer)
+    assert "0 to ≥ 0.327" in said(e.plot("compare", others=[other]))
+    assert "≥" not in said(e.plot("text", darkest=1))
+
+
+def test_small_maps_share_a_scale_that_the_diagonal_does_not_set(explained):
+    from dataclasses import replace
+
+    e = explained["alti"]
+    n = len(e.tokens)
+    faint = np.full((3, n, n), 0.01, dtype=np.float32) * np.arange(1, 4)[:, None, None]
+    e = replace(e, maps=faint + 0.9 * np.eye(n, dtype=np.float32))
+    figure = e.plot("multiples")
+    tops = {image.norm.vmax for axes in figure.axes for image in axes.images}
+    assert len(tops) == 1
+    assert max(tops) < 0.06
+    assert "≥" in said(figure)
+    figure = e.plot("multiples", others=[explained["globenc"]])
+    maps = [axes for axes in figure.axes if axes.images and len(axes.images[0].get_array()) == n]
+    named = [axes for axes in maps if axes.get_yticks().size]
+    assert (len(maps), len(named)) == (6, 2)  # tokens are named beside every row
+
+
+def test_every_compared_method_has_its_meaning_and_every_kind_its_bar(explained):
+    signed, unsigned = explained["attcat"], explained["attention_rollout"]
+    figure = signed.plot("compare", others=[unsigned, explained["alti"]], difference=False)
+    heading = said(figure)
+    assert "AttCAT: how much each token speaks for or against" in heading
+    assert "Attention rollout, ALTI: what went into [CLS]" in heading
+    bars = [axes for axes in figure.axes if axes.axison]
+    assert sorted(round(axes.get_xlim()[0]) for axes in bars) == [-1, 0]
+    only = unsigned.plot("compare", others=[explained["alti"]], difference=False)
+    assert "ALTI: what" not in said(only)
+    assert "against" not in said(only)
+
+
+def test_compared_methods_without_maps_follow_the_layer(explained):
+    e, layered = explained["alti"], explained["attcat"]
+    how = {"how": "rollout", "layer": 1, "others": [layered, explained["gradient"]]}
+    words = said(e.plot("compare", **how)).replace("\n", " ")
+    assert "layers 0 to 1 added up" in words
+    assert "at layer 1, from the input" in words
+    assert "added up" not in said(layered.plot("text", how="rollout", layer=2))
+    with pytest.raises(InputError, match="layers 0 to 2"):
+        layered.plot("text", how="rollout", layer=5)
 
 
 @pytest.mark.parametrize(

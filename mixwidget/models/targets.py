@@ -11,6 +11,7 @@ from ..errors import InputError, UnsupportedMethodError
 from ..tokens import Target
 from .encode import Encoding
 from .source import Source
+from .wide import wide
 
 
 def default_focus(source: Source, encoding: Encoding) -> int:
@@ -54,20 +55,15 @@ def objective(output: Any, target: Target) -> Tensor:
 
 def probability(output: Any, target: Target) -> Tensor:
     """The probability of a target, [batch]; for a contrast the probability of the first of
-    the two given that it is one of them, for a span the product of start and end."""
+    the two given that it is one of them, for a span the product of start and end. Wide: near
+    certainty a probability in float32 has no digits left that could change."""
     if target.kind == "span":
         start, end = target.index  # type: ignore[misc]
-        first = _wide(output.start_logits).softmax(-1)[:, start]
-        return first * _wide(output.end_logits).softmax(-1)[:, end]
+        first = wide(output.start_logits).softmax(-1)[:, start]
+        return first * wide(output.end_logits).softmax(-1)[:, end]
     if target.kind == "contrast":
-        return torch.sigmoid(_wide(objective(output, target)))
-    return _wide(_rows(output, target)).softmax(-1)[:, target.index]
-
-
-def _wide(logits: Tensor) -> Tensor:
-    """In float64, which Apple's GPUs do not have: near certainty a probability in float32 has
-    no digits left that could change."""
-    return logits.float() if logits.device.type == "mps" else logits.double()
+        return torch.sigmoid(wide(objective(output, target)))
+    return wide(_rows(output, target)).softmax(-1)[:, target.index]
 
 
 def _rows(output: Any, target: Target) -> Tensor:

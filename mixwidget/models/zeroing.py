@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from .algebra import Block
 from .blocks import Norm
+from .wide import wide
 
 Distance = Literal["cosine", "euclidean", "spearman"]
 
@@ -237,13 +238,14 @@ def _euclidean(output: Tensor) -> Measure:
 
 
 def _spearman(output: Tensor) -> Measure:
-    """1 - rank correlation over features of o + change and o; ties keep their order."""
-    width, ranks = output.shape[-1], _ranks(output)
-    pairs = max(1, width * (width**2 - 1))
+    """1 - rank correlation over features of o + change and o; ties keep their order. The sum is
+    taken wide: a change that float32 loses in it may still swap two features."""
+    width, base = output.shape[-1], wide(output)
+    ranks, pairs = _ranks(base), max(1, width * (width**2 - 1))
 
     def measure(change: Tensor, rows: slice) -> Tensor:
-        gap = (_ranks(output[rows] + change) - ranks[rows]).to(output.dtype)
-        return 6 * gap.square().sum(-1) / pairs
+        gap = wide(_ranks(base[rows] + wide(change)) - ranks[rows])
+        return (6 * gap.square().sum(-1) / pairs).to(output.dtype)
 
     return measure
 
