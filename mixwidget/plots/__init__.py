@@ -52,7 +52,8 @@ def plot_explanation(explanation: Explanation, kind: str | None = None, **option
     - `how` (text, map, layers, multiples, compare): "rollout" (from the input up to the layer),
       "layer" (that layer alone) or "sum". Text and compare show the method's own scores
       unless `how` or `layer` is given.
-    - `threshold` (graph): edges weaker than this share of the strongest are left out.
+    - `threshold` (graph): edges weaker than this share of the strongest between two tokens of
+      their layer are left out.
     - `top_k` (graph): keep this many edges of each token instead.
     - `trace` (graph): (layer, token): only what reaches this token, each edge as strong as the
       share that passes there. True traces the focus token from the last layer.

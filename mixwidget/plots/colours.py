@@ -22,8 +22,8 @@ _STOPS = {
 SCALES = tuple(name for name in _STOPS if name != "signed")
 TEXT, MUTED, LINE, ACCENT, EDGE = "#1f2328", "#5b6470", "#d0d5db", "#b3470a", "#1c5fa8"
 _LEVELS = 256
-# A few very strong cells (a diagonal, [SEP]) would leave all others blank.
-_CLIPPED_ABOVE = 0.995
+# How far a scale goes beyond what most values reach, as in js/src/colour.ts.
+_BEYOND = 1.6
 
 
 @lru_cache
@@ -75,23 +75,53 @@ def scale_for(
     signed: bool,
     colours: str = "blues",
     *,
-    clip: bool = False,
     darkest: float | None = None,
+    most: float = 0.0,
 ) -> Scale:
     """A scale up to the largest value, or up to `darkest`.
 
-    With `clip` the strongest half percent of the values share the last colour.
+    Where the largest lies far above `most`, the size that most values stay below, it shares the
+    last colour with all that is beyond: it would leave the others blank.
     """
     if colours not in SCALES:
         raise InputError(f"colours is {colours!r}; it can be {', '.join(SCALES)}.")
     if darkest is not None and not darkest > 0:
         raise InputError(f"darkest is {darkest!r}; it must be a number above 0.")
-    sizes = np.abs(values[np.isfinite(values)])
-    peak = float(sizes.max(initial=0.0))
+    peak = float(_sizes(values).max(initial=0.0))
     top = peak if darkest is None else float(darkest)
-    if clip and darkest is None and sizes.size:
-        high = float(np.quantile(sizes, _CLIPPED_ABOVE))
-        top = high if 0 < high < 0.98 * peak else peak
+    if darkest is None and 0 < _BEYOND * most < 0.98 * peak:
+        top = _BEYOND * most
     top = top or 1.0
     norm = Normalize(-top if signed else 0.0, top, clip=True)
     return Scale(colour_map("signed" if signed else colours), norm, signed, peak > top * 1.0001)
+
+
+def row_scale(
+    values: NDArray[np.floating],
+    signed: bool,
+    colours: str = "blues",
+    *,
+    darkest: float | None = None,
+) -> Scale:
+    """A scale for rows [..., n]: one token far above all others of its row does not set it."""
+    sizes = np.sort(_sizes(values), axis=-1)
+    most = float(sizes[..., -2].max()) if sizes.shape[-1] > 1 else 0.0
+    return scale_for(values, signed, colours, darkest=darkest, most=most)
+
+
+def map_scale(
+    values: NDArray[np.floating],
+    signed: bool,
+    colours: str = "blues",
+    *,
+    darkest: float | None = None,
+) -> Scale:
+    """A scale for maps [..., rows, n]: a diagonal, or one strong column, does not set it."""
+    sizes = np.sort(_sizes(values), axis=None)
+    below = max(0.0, 1 - 1.2 / max(values.shape[-1], 1))
+    most = float(sizes[min(int(below * sizes.size), sizes.size - 1)]) if sizes.size else 0.0
+    return scale_for(values, signed, colours, darkest=darkest, most=most)
+
+
+def _sizes(values: NDArray[np.floating]) -> NDArray[np.floating]:
+    return np.where(np.isfinite(values), np.abs(values), 0.0)

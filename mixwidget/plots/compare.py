@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,10 +19,11 @@ from .canvas import (
     Picture,
     Sheet,
     clipped,
+    number,
     widest,
     wrapped,
 )
-from .colours import MUTED, scale_for
+from .colours import MUTED, Scale, map_scale, row_scale, scale_for
 from .maps import (
     cell_for,
     check_how,
@@ -100,11 +102,14 @@ def _texts(
     title: str | None,
 ) -> Picture:
     first = shown[0]
-    scores = [_shares(scores_shown(one, how, layer)[0]) for one in shown]
-    pairs = zip(scores, shown, strict=True)
-    values = [layout.columns(row, words.signed(one)) for row, one in pairs]
+    scores, meanings = zip(*(_scores(one, how, layer) for one in shown), strict=True)
+    signs = [words.signed(one) for one in shown]
+    values = [layout.columns(*pair) for pair in zip(scores, signs, strict=True)]
+    scales = [row_scale(row, sign, colours) for row, sign in zip(values, signs, strict=True)]
     names = [wrapped(name, _BESIDE - 0.1) for name in called]
-    said = [[], *(agreement_words(first, scores[0], row, not layout.hides) for row in scores[1:])]
+    said = [[_range_words(scale)] for scale in scales]
+    for lines, row in zip(said[1:], scores[1:], strict=True):
+        lines += agreement_words(first, scores[0], row, not layout.hides)
     block = Block(layout, ROOM)
 
     def room_for(lines: list[str]) -> float:
@@ -113,34 +118,61 @@ def _texts(
     heights = [room_for(a + b) for a, b in zip(names, said, strict=True)]
     lower = [room_for(lines) for lines in names[1:]]
     width = _BESIDE + max(block.width, 5.2) + 2 * MARGIN
-    meaning = scores_shown(first, how, layer)[1]
+    meaning = _meanings(called, meanings)
     heading = Heading(f"{called[0]}, compared", meaning, width - 2 * MARGIN, title)
     top = MARGIN + heading.height
+    kinds = sorted(set(signs))
     more = LINE_HEIGHT + 0.1 + sum(lower) + LEGEND_HEIGHT if difference else 0.0
-    sheet = Sheet(width, top + sum(heights) + LEGEND_HEIGHT + more, layout.texts)
+    height = top + sum(heights) + LEGEND_HEIGHT * len(kinds) + more
+    sheet = Sheet(width, height, layout.texts)
     sheet.heading(heading)
     plane, left = sheet.plane(), MARGIN + _BESIDE
-    for number, row in enumerate(values):
-        scale = scale_for(row, words.signed(shown[number]), colours)
-        block.draw(plane, left, top, row, scale)
-        label_lines(plane, MARGIN, top, names[number] + said[number], len(names[number]))
-        top += heights[number]
-    both = any(words.signed(one) for one in shown)
-    scale = scale_for(np.ones(1), both, colours)
-    sheet.legend(scale, "relative to the strongest token of each line", left, top)
+    for place, row in enumerate(values):
+        block.draw(plane, left, top, row, scales[place])
+        label_lines(plane, MARGIN, top, names[place] + said[place], len(names[place]))
+        top += heights[place]
+    for sign in kinds:
+        # Every line has a scale of its own: the bar is in parts of its end.
+        open_end = any(scale.clipped for scale in scales if scale.signed == sign)
+        bar = replace(scale_for(np.ones(1), sign, colours), clipped=open_end)
+        told = "against  ←  score  →  for\n" if sign else ""
+        sheet.legend(bar, f"{told}1 is the end of the line's scale", left, top)
+        top += LEGEND_HEIGHT
     if not difference:
         return sheet.figure
-    top += LEGEND_HEIGHT
-    gaps = [values[0] - row for row in values[1:]]
-    scale = scale_for(np.stack(gaps), True)
+    shares = [_shares(row) for row in values]
+    gaps = [shares[0] - row for row in shares[1:]]
+    scale = row_scale(np.stack(gaps), True)
     sheet.say(MARGIN, top, f"{called[0]} minus each of the others", color=MUTED)
     top += LINE_HEIGHT + 0.1
-    for number, gap in enumerate(gaps):
+    for place, gap in enumerate(gaps):
         block.draw(plane, left, top, gap, scale)
-        label_lines(plane, MARGIN, top, names[number + 1], len(names[number + 1]))
-        top += lower[number]
+        label_lines(plane, MARGIN, top, names[place + 1], len(names[place + 1]))
+        top += lower[place]
     sheet.legend(scale, "difference of shares: blue more, orange less", left, top)
     return sheet.figure
+
+
+def _scores(explanation: Explanation, how: str | None, layer: int | None) -> tuple[Array, str]:
+    """Scores and what they say; methods without layers have only their final ones."""
+    layered = explanation.maps is not None or explanation.layer_scores is not None
+    return scores_shown(explanation, *((how, layer) if layered else (None, None)))[:2]
+
+
+def _range_words(scale: Scale) -> str:
+    """How far a scale goes, as the widget says it."""
+    end = number(float(scale.norm.vmax or 1.0))
+    more = "≥ " if scale.clipped else ""
+    return f"{f'−{end}' if scale.signed else '0'} to {more}{end}"
+
+
+def _meanings(called: Sequence[str], meanings: Sequence[str]) -> str:
+    """What the scores say: once if all say the same, or by method."""
+    if len(set(meanings)) == 1:
+        return meanings[0]
+    pairs = list(zip(called, meanings, strict=True))
+    groups = {meaning: [name for name, own in pairs if own == meaning] for meaning in meanings}
+    return "\n".join(f"{', '.join(names)}: {meaning}" for meaning, names in groups.items())
 
 
 def _maps(
@@ -156,8 +188,8 @@ def _maps(
     check_how(how)
     for one in shown:
         words.need_maps(one, "map")
-    first, number = shown[0], layer_number(shown[0], -1 if layer is None else layer)
-    rows = [one.aggregate(how, number) for one in shown]
+    first, which = shown[0], layer_number(shown[0], layer)
+    rows = [one.aggregate(how, which) for one in shown]
     rows = [row / np.maximum(np.abs(row).sum(-1, keepdims=True), 1e-30) for row in rows]
     pairs = zip(rows, shown, strict=True)
     values = [layout.square(row, words.signed(one)) for row, one in pairs]
@@ -165,8 +197,9 @@ def _maps(
     side, gap = cell * len(layout.units), 0.2
     left = MARGIN + min(widest(layout.texts, size_for(cell)), 1.1) + 0.08
     width = max(left + len(shown) * (side + gap) - gap + MARGIN, 5.0)
-    meaning = words.map_meaning(first, how, number, "each token (row)")
-    heading = Heading("", f"{meaning}; shares of the row", width - 2 * MARGIN, title)
+    meanings = [words.map_meaning(one, how, which, "each token (row)") for one in shown]
+    meaning = f"{_meanings(called, meanings)}; shares of the row"
+    heading = Heading("", meaning, width - 2 * MARGIN, title)
     names = [wrapped(name, side)[:2] for name in called]
     label = max(len(lines) for lines in names) * LINE_HEIGHT + 0.06
     above = MARGIN + heading.height
@@ -176,10 +209,9 @@ def _maps(
     bottom = below + side + 0.1 + LEGEND_HEIGHT if difference else second
     sheet = Sheet(width, bottom, layout.texts)
     sheet.heading(heading)
-    both = any(words.signed(one) for one in shown)
-    scale = scale_for(np.stack(values), both, colours, clip=True)
     for place, map in enumerate(values):
         x = left + place * (side + gap)
+        scale = map_scale(map, words.signed(shown[place]), colours)
         axes = heat(sheet, map, scale, x, top, (cell, cell))
         name_units(axes, layout, cell, "x")
         mark(axes, layout)
@@ -187,11 +219,11 @@ def _maps(
             name_units(axes, layout, cell, "y")
         for line, text in enumerate(names[place]):
             sheet.say(x, above + line * LINE_HEIGHT, text, fontweight="bold")
-    sheet.legend(scale, "share of the row", left, top + side + 0.1)
+        sheet.legend(scale, "", x + 0.1, top + side + 0.1, inches=0.75 * side)
     if not difference:
         return sheet.figure
     gaps = [values[0] - map for map in values[1:]]
-    scale = scale_for(np.stack(gaps), True, clip=True)
+    scale = map_scale(np.stack(gaps), True)
     for place, map in enumerate(gaps, start=1):
         x = left + place * (side + gap)
         mark(heat(sheet, map, scale, x, below, (cell, cell)), layout)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PatchCollection, PathCollection
-from matplotlib.patches import Circle, Rectangle
+from matplotlib.collections import LineCollection, PatchCollection
+from matplotlib.patches import Circle, PathPatch, Rectangle
 from matplotlib.path import Path
 
-from ..aggregate import Combine, normalise_rows
+from ..aggregate import normalise_rows
 from ..errors import InputError
 from . import words
 from .canvas import (
@@ -26,99 +26,24 @@ from .canvas import (
     widest,
 )
 from .colours import ACCENT, EDGE, LINE, MUTED, TEXT, Scale, scale_for
-from .units import Array, Layout, Unit, lay_out
+from .graph_model import (
+    Edge,
+    chosen_edges,
+    folded,
+    steps_of,
+    strongest_between,
+    total_one,
+    trace_down,
+    without_folds,
+)
+from .units import Array, Layout, lay_out
 
 if TYPE_CHECKING:
     from ..explanation import Explanation
 
 _LONGEST_NAME = 1.1
-_MOST_EDGES = 6000
-
-
-def steps_of(maps: Array, combine: Combine) -> Array:
-    """Maps as the rollout multiplies them."""
-    steps = maps.astype(np.float64)
-    if combine == "with_identity":
-        return steps + np.eye(steps.shape[-1])
-    return normalise_rows(steps) if combine in ("normalised", "flow") else steps
-
-
-@dataclass(frozen=True)
-class Shares:
-    """What of a node passes through every node and edge below it; each level adds up to 1.
-
-    Attributes:
-        nodes: [levels, n], level 0 is the input.
-        edges: [levels - 1, n, n]: edges[l, k, j] leads from (l + 1, k) down to (l, j).
-    """
-
-    nodes: Array
-    edges: Array
-
-
-def trace_down(steps: Array, token: int) -> Shares:
-    """All paths from a token after the last of the steps down to the input.
-
-    A path weighs the product of its entries. With `down` the weight of the paths from the
-    token to a node and `up` that of the paths from there to the input, node k carries
-    down[k] up[k], and the edge from k to j carries down[k] step[k, j] up[j].
-    """
-    ups: list[Array] = [np.ones(steps.shape[-1])]
-    for step in steps:
-        ups.append(_rescaled(step @ ups[-1]))
-    down: Array = np.zeros(steps.shape[-1])
-    down[token] = 1.0
-    nodes, edges = [_total_one(down * ups[-1])], []
-    for step, up in zip(steps[::-1], ups[-2::-1], strict=True):
-        edges.append(_total_one(down[:, None] * step * up))
-        down = _rescaled(down @ step)
-        nodes.append(_total_one(down * up))
-    return Shares(np.stack(nodes[::-1]), np.stack(edges[::-1]))
-
-
-def _rescaled(values: Array) -> Array:
-    return values / (np.abs(values).max(initial=0.0) or 1.0)
-
-
-def _total_one(values: Array) -> Array:
-    return values / (values.sum() or 1.0)
-
-
-def folded(layout: Layout, weights: Array, room: int, kept: set[int]) -> Layout:
-    """Units of little weight joined with their neighbours, so that about `room` are left."""
-    if len(layout.units) <= room:
-        return layout
-    unit_weights = weights @ layout.matrix()
-    stay = set(np.argsort(-unit_weights, kind="stable")[:room].tolist()) | kept
-    # A fold of one saves nothing.
-    weak = [number not in stay for number in range(len(layout.units))]
-    for number, unit in enumerate(layout.units):
-        near = [i for i in (number - 1, number + 1) if 0 <= i < len(weak) and weak[i]]
-        if weak[number] and not any(layout.units[i].segment == unit.segment for i in near):
-            stay.add(number)
-    units, focus = list[Unit](), None
-    for number, unit in enumerate(layout.units):
-        if number in stay:
-            focus = len(units) if number == layout.focus else focus
-            units.append(unit)
-        elif units and units[-1].text.startswith("⋯") and units[-1].segment == unit.segment:
-            tokens = units[-1].tokens + unit.tokens
-            units[-1] = Unit(f"⋯{len(tokens)}", tokens, False, unit.segment, False)
-        else:
-            units.append(Unit("⋯1", list(unit.tokens), False, unit.segment, False))
-    return Layout(units, focus, layout.tokens)
-
-
-def chosen_edges(weights: Array, threshold: float, top_k: int) -> list[tuple[int, int, int, float]]:
-    """(layer, upper, lower, weight) of the edges that are drawn, weakest first."""
-    strongest = float(weights.max(initial=0.0))
-    keep = weights >= max(threshold * strongest, 1e-12)
-    if top_k > 0:
-        ranks = (-weights).argsort(-1, kind="stable").argsort(-1)
-        keep = (ranks < top_k) & (weights > 0)
-    places = np.argwhere(keep)
-    order = np.argsort(weights[keep], kind="stable")[-_MOST_EDGES:]
-    return [(*(int(p) for p in places[i]), float(weights[tuple(places[i])])) for i in order]  # type: ignore[misc]
+_BINS = 10  # steps of strength that edges are drawn in
+_PIXEL = 0.75  # of the widget, in points
 
 
 def _start(explanation: Explanation, trace: Any) -> tuple[int, int] | None:
@@ -145,7 +70,7 @@ def draw_graph(
     explanation: Explanation,
     *,
     threshold: float = 0.1,
-    top_k: int = 0,
+    top_k: int | None = 0,
     trace: Any = None,
     fold: int = 48,
     special: bool = True,
@@ -157,24 +82,31 @@ def draw_graph(
     assert explanation.maps is not None
     if not 0 <= threshold <= 1:
         raise InputError(f"threshold is {threshold}; it can be 0 to 1.")
+    top_k = 0 if top_k is None else top_k
     if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 0:
         raise InputError(f"top_k is {top_k!r}; it can be 0 or a number of edges.")
     steps = steps_of(explanation.maps, explanation.combine)
     start = _start(explanation, trace)
-    layout = lay_out(explanation, unit, special)
+    origin = explanation.focus if start is None else start[1]
+    layout = lay_out(explanation, unit, special, keep=origin)
+    own = next(i for i, one in enumerate(layout.units) if origin in one.tokens)
+    named = layout.units[own]
+    name = named.text if named.special else words.quoted(named.text)
     shares: Array | None = None
     if start is None:
-        weights = normalise_rows(steps)
-        layout = folded(layout, weights.sum((0, 1)), fold, {layout.focus or 0})
+        given = (steps * (1 - np.eye(steps.shape[-1]))).sum((0, 1))
+        layout = folded(layout, given, fold, {own})
         belongs = layout.matrix()
-        drawn = (belongs / belongs.sum(0)).T @ weights @ belongs
+        # Rows sum to 1 again where special tokens are hidden.
+        drawn = normalise_rows((belongs / belongs.sum(0)).T @ normalise_rows(steps) @ belongs)
     else:
-        traced = trace_down(steps[: start[0] + 1], start[1])
-        own = next((i for i, u in enumerate(layout.units) if start[1] in u.tokens), 0)
+        traced = trace_down(steps[: start[0] + 1], named.tokens)
         layout = folded(layout, traced.nodes.max(0), fold, {own})
         belongs = layout.matrix()
         drawn, shares = belongs.T @ traced.edges @ belongs, traced.nodes @ belongs
-    heading_words = _meaning(explanation, start, threshold, top_k)
+        shares[0] = total_one(shares[0])
+    drawn = without_folds(drawn, layout)
+    heading_words = _meaning(explanation, start, name, threshold, top_k) + _fold_words(layout)
     column = float(np.clip(8.6 / len(layout.units), 0.185, 0.72))
     level = float(np.clip(3.6 / len(steps), 0.42, 0.72))
     left = MARGIN + widest([f"layer {len(steps)}"]) + 0.1
@@ -190,31 +122,58 @@ def draw_graph(
     plane = sheet.plane()
     grid = _Grid(left, base, column, level, len(steps) + 1, layout)
     grid.levels(plane, None if start is None else start[0] + 1)
-    grid.edges(plane, chosen_edges(drawn, threshold, top_k), float(drawn.max(initial=0.0)))
+    edges = chosen_edges(drawn, threshold, top_k)
+    if shares is None:
+        grid.kept(plane, edges)
+        between = [edge for edge in edges if edge[1] != edge[2]]
+        peak = float(strongest_between(drawn).max(initial=0.0))
+        grid.edges(plane, between, peak, thick=0.6, crowd=_crowd(len(edges), 0.22))
+    else:
+        peak = float(drawn.max(initial=0.0))
+        grid.edges(plane, edges, peak, thick=1.0, crowd=_crowd(len(edges), 0.55))
     chosen = None if start is None else (start[0] + 1, start[1])
     grid.nodes(plane, shares, chosen)
-    scale = None if shares is None else scale_for(shares[0], False, colours)
+    scale = None
+    if shares is not None:
+        single = [not unit.fold for unit in layout.units]
+        scale = scale_for(shares[0, single], False, colours)
     grid.names(plane, upright, None if shares is None else shares[0], scale)
-    if scale is not None and start is not None:
-        name = words.quoted(explanation.tokens[start[1]])
+    if scale is not None:
         sheet.legend(scale, f"share of {name}", left, base + names)
     return sheet.figure
 
 
+def _crowd(count: int, least: float) -> float:
+    """How much fainter and thinner edges are drawn where many would run together."""
+    return min(1.0, max(least, float(np.sqrt(700 / max(count, 1)))))
+
+
+def _fold_words(layout: Layout) -> str:
+    count = sum(unit.fold for unit in layout.units)
+    return (
+        f"; {count} tokens of little weight are folded (⋯), their edges left out" if count else ""
+    )
+
+
 def _meaning(
-    explanation: Explanation, start: tuple[int, int] | None, threshold: float, top_k: int
+    explanation: Explanation,
+    start: tuple[int, int] | None,
+    name: str,
+    threshold: float,
+    top_k: int,
 ) -> str:
     which = f"the {top_k} strongest edges of each token"
     if top_k == 0:
-        which = f"edges of at least {threshold:.0%} of the strongest"
+        which = f"edges of at least {threshold:.0%} of their layer's strongest between two tokens"
     if start is None:
-        return f"what each token takes from the layer below, as a share ({which})"
-    layer, token = start
-    name = words.quoted(explanation.tokens[token])
+        return (
+            "what each token takes from the layer below, as a share; grey is what it keeps of "
+            f"itself ({which})"
+        )
     flow = "; layers multiplied, not as a flow" if explanation.combine == "flow" else ""
     return (
-        f"what went into {name} at layer {layer}, from the input: lines and dots are as strong as "
-        f"the share that passes there ({which}){flow}"
+        f"what went into {name} at layer {start[0]}, from the input: lines and dots are as strong "
+        f"as the share that passes there ({which}){flow}"
     )
 
 
@@ -251,22 +210,41 @@ class _Grid:
             style = {"color": TEXT, "linewidth": 0.7, "dashes": (3, 3)}
             plane.plot([x, x], [self.y(self.count - 1), self.base], **style)
 
+    def ends(self, edge: Edge) -> list[tuple[float, float]]:
+        layer, upper, lower, _ = edge
+        return [(self.x(upper), self.y(layer + 1)), (self.x(lower), self.y(layer))]
+
+    def kept(self, plane: Axes, edges: list[Edge]) -> None:
+        """What tokens keep of themselves: upright lines in a quiet colour."""
+        own = [edge for edge in edges if edge[1] == edge[2]]
+        widths = [(0.5 + 3 * weight) * _PIXEL for *_, weight in own]
+        lines = LineCollection([self.ends(edge) for edge in own], colors=MUTED, linewidths=widths)
+        lines.set(alpha=0.35, zorder=1, gid="kept")
+        plane.add_collection(lines, autolim=False)
+
     def edges(
-        self, plane: Axes, edges: list[tuple[int, int, int, float]], strongest: float
+        self, plane: Axes, edges: list[Edge], strongest: float, thick: float, crowd: float
     ) -> None:
-        paths, widths, colours = [], [], []
-        for layer, upper, lower, weight in edges:
-            x1, x0, y1, y0 = self.x(upper), self.x(lower), self.y(layer + 1), self.y(layer)
-            middle = (y0 + y1) / 2
-            points = [(x1, y1), (x1, middle), (x0, middle), (x0, y0)]
-            paths.append(Path(points, [Path.MOVETO, *[Path.CURVE4] * 3]))
-            strength = weight / (strongest or 1.0)
-            widths.append(0.4 + 3.4 * strength)
-            colours.append((*_rgb(EDGE), 0.16 + 0.74 * strength))
-        plane.add_collection(
-            PathCollection(paths, facecolors="none", edgecolors=colours, linewidths=widths),
-            autolim=False,
-        )
+        """Straight lines; strength goes with the root of the weight.
+
+        One path for each step of strength: lines that cross in it do not add up to a darker one.
+        """
+        bins: list[list[Edge]] = [[] for _ in range(_BINS)]
+        for edge in edges:
+            share = edge[3] / (strongest or 1.0)
+            bins[min(max(int(np.ceil(_BINS * np.sqrt(share))) - 1, 0), _BINS - 1)].append(edge)
+        for number, found in enumerate(bins):
+            if not found:
+                continue
+            strength = (number + 0.7) / _BINS
+            width = 0.7 + 5.3 * strength * thick
+            if crowd < 1 and strength < 0.6:
+                width = min(width * crowd, 1.0)
+            points = [end for edge in found for end in self.ends(edge)]
+            path = Path(points, [Path.MOVETO, Path.LINETO] * len(found))
+            style = {"edgecolor": EDGE, "facecolor": "none", "linewidth": width * _PIXEL}
+            alpha = (0.16 + 0.74 * strength) * crowd
+            plane.add_patch(PathPatch(path, alpha=alpha, zorder=2, gid="edges", **style))
 
     def nodes(self, plane: Axes, shares: Array | None, chosen: tuple[int, int] | None) -> None:
         circles, colours = [], []
@@ -275,11 +253,12 @@ class _Grid:
                 share = 0.0
                 if shares is not None and level < len(shares):
                     share = float(shares[level, column])
-                radius = 0.02 + 0.085 * np.sqrt(share) if shares is not None else 0.028
+                radius = 0.017 + 0.073 * np.sqrt(share) if shares is not None else 0.027
                 place = (self.x(column), self.y(level))
                 circles.append(Circle(place, radius))
                 seen = shares is None or share > 0.001
-                colours.append(EDGE if share > 0.001 else MUTED if seen else LINE)
+                single = share > 0.001 and not unit.fold
+                colours.append(EDGE if single else MUTED if seen else LINE)
                 if chosen is not None and level == chosen[0] and chosen[1] in unit.tokens:
                     ring = Circle(place, radius + 0.045, fill=False, edgecolor=ACCENT)
                     ring.set(linewidth=1.8, zorder=6)
@@ -294,8 +273,9 @@ class _Grid:
             text = clipped(unit.text, room)
             width, high = widest([text]), LINE_HEIGHT
             top = self.base + 0.13
-            ink = ACCENT if column == self.layout.focus else MUTED if unit.special else TEXT
-            if shares is not None and scale is not None:
+            ink = MUTED if unit.special or unit.fold else TEXT
+            ink = ACCENT if column == self.layout.focus else ink
+            if shares is not None and scale is not None and not unit.fold:
                 ink = scale.ink(float(shares[column]))
                 size = (high, width + 0.08) if upright else (width + 0.08, high)
                 corner = (self.x(column) - size[0] / 2, top)
@@ -303,14 +283,8 @@ class _Grid:
                 plane.add_patch(Rectangle(corner, *size, facecolor=shade, edgecolor="none"))
             if upright:
                 place = (self.x(column), top + 0.04)
-                style = font(color=ink, rotation=90, ha="center", va="top")
+                style = font(color=ink, rotation=270, ha="center", va="top")
             else:
                 place = (self.x(column), top + high * 0.55)
                 style = font(color=ink, ha="center", va="center_baseline")
             plane.text(*place, text, zorder=4, **style)
-
-
-def _rgb(colour: str) -> tuple[float, float, float]:
-    from matplotlib.colors import to_rgb
-
-    return to_rgb(colour)

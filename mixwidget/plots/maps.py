@@ -22,11 +22,10 @@ from .canvas import (
     Sheet,
     clipped,
     font,
-    number,
     widest,
     wrapped,
 )
-from .colours import ACCENT, LINE, MUTED, TEXT, Scale, scale_for
+from .colours import ACCENT, LINE, MUTED, TEXT, Scale, map_scale, row_scale
 from .units import Array, Layout, lay_out
 
 if TYPE_CHECKING:
@@ -109,8 +108,11 @@ def check_how(how: str) -> None:
         raise InputError(f"how is {how!r}; it can be {', '.join(HOWS)}.")
 
 
-def layer_number(explanation: Explanation, layer: int) -> int:
-    count = len(explanation.maps if explanation.maps is not None else ())
+def layer_number(explanation: Explanation, layer: int | None) -> int:
+    """The layer counted from 0, of maps or of scores per layer; the last for None."""
+    layered = explanation.layer_scores if explanation.maps is None else explanation.maps
+    count = 0 if layered is None else len(layered)
+    layer = -1 if layer is None else layer
     if not -count <= layer < count:
         raise InputError(f"layer is {layer}, but there are layers 0 to {count - 1}.")
     return layer % count
@@ -147,7 +149,7 @@ def draw_map(
     top = MARGIN + heading.height + LINE_HEIGHT + name_height(layout, cell)
     sheet = Sheet(width, top + side + 0.12 + LEGEND_HEIGHT, layout.texts)
     sheet.heading(heading)
-    scale = scale_for(values, signed, colours, clip=True, darkest=darkest)
+    scale = map_scale(values, signed, colours, darkest=darkest)
     axes = heat(sheet, values, scale, left, top, (cell, cell))
     name_units(axes, layout, cell, "x")
     name_units(axes, layout, cell, "y")
@@ -192,12 +194,6 @@ def _rows_of(explanation: Explanation, how: str | None, total: bool) -> tuple[Ar
     return (np.vstack([rows, explanation.scores]) if total else rows), meaning, total
 
 
-def _beside_focus(values: Array, layout: Layout) -> float | None:
-    """The largest value that is not the focus token's own: that one would blank the others."""
-    others = [i for i in range(len(layout.units)) if i != layout.focus]
-    return float(values[:, others].max(initial=0.0)) or None
-
-
 def draw_layers(
     explanation: Explanation,
     *,
@@ -224,9 +220,9 @@ def draw_layers(
     bottom = top + high * len(values) + gap * totalled
     sheet = Sheet(width, bottom + 0.12 + LEGEND_HEIGHT, layout.texts)
     sheet.heading(heading)
-    if darkest is None and explanation.maps is not None and not signed:
-        darkest = _beside_focus(values, layout)
-    scale = scale_for(values, signed, colours, darkest=darkest)
+    # Totals are larger than what single layers give: a scale of most values would end below them.
+    suited = row_scale if totalled else map_scale
+    scale = suited(values, signed, colours, darkest=darkest)
     first = top + (high + gap) * totalled
     axes = heat(sheet, values[:layers][::-1], scale, left, first, (wide, high))
     axes.set_yticks(range(layers), names[::-1], **font(SIZE, color=MUTED))
@@ -283,36 +279,39 @@ def draw_multiples(
     cell = float(np.clip((1.9 if across <= 4 else 1.45) / len(layout.units), 0.02, 0.2))
     side, labels = cell * len(layout.units), cell >= _SMALLEST
     left = MARGIN + (min(widest(layout.texts, size_for(cell)), _LONGEST_NAME) + 0.06) * labels
-    beside = 1.5 if others else 0.0
-    gap, line = 0.12, LINE_HEIGHT + 0.03
+    beside = 1.6 if others else 0.0
+    gap, step = 0.12, side + LINE_HEIGHT + 0.09
     width = max(left + beside + across * (side + gap) + MARGIN - gap, 4.6)
     way = {"rollout": "from the input up to", "layer": "in", "sum": "summed up to"}[how]
-    meaning = f"what went into each token (row), {way} each layer; colours of each map by itself"
+    meaning = f"what went into each token (row), {way} each layer"
     name = "" if others else called[0]
     heading = Heading(name, meaning, width - 2 * MARGIN, title)
     top = MARGIN + heading.height + (name_height(layout, cell) if labels else 0.0)
-    height = top + down * (side + line + 0.06) + MARGIN
-    sheet = Sheet(width, height, layout.texts)
+    bottom = top + down * step
+    sheet = Sheet(width, bottom + (MARGIN if others else LEGEND_HEIGHT), layout.texts)
     sheet.heading(heading)
     for row, one in enumerate(shown):
         assert one.maps is not None
-        for layer in range(len(one.maps)):
+        two = words.signed(one)
+        maps = [layout.square(one.aggregate(how, layer), two) for layer in range(len(one.maps))]
+        # One scale for all layers of a method, as in the widget: layers can be compared.
+        scale = map_scale(np.stack(maps), two, colours, darkest=darkest)
+        for layer, values in enumerate(maps):
             place = (row, layer) if others else divmod(layer, across)
-            x = left + beside + place[1] * (side + gap)
-            y = top + place[0] * (side + line + 0.06)
-            two = words.signed(one)
-            values = layout.square(one.aggregate(how, layer), two)
-            scale = scale_for(values, two, colours, clip=True, darkest=darkest)
+            x, y = left + beside + place[1] * (side + gap), top + place[0] * step
             axes = heat(sheet, values, scale, x, y, (cell, cell))
             mark(axes, layout, focus=False)
             if labels and place[0] == 0:
                 name_units(axes, layout, cell, "x")
-            if labels and place[1] == 0 and not others:
+            if labels and place[1] == 0:
                 name_units(axes, layout, cell, "y")
-            more = "≥ " if scale.clipped else ""
-            told = f"layer {layer}   darkest {more}{number(float(scale.norm.vmax or 1))}"
-            sheet.say(x, y + side + 0.03, told, SIZE - 2, color=MUTED)
+            sheet.say(x, y + side + 0.03, f"layer {layer}", SIZE - 2, color=MUTED)
         if others:
-            label = "\n".join(wrapped(called[row], beside - 0.1))
-            sheet.say(MARGIN, top + row * (side + line + 0.06) + side / 2, label, va="center")
+            label = wrapped(called[row], beside - 0.1)
+            y = top + row * step + side / 2 - LINE_HEIGHT * len(label)
+            for number, line in enumerate(label):
+                sheet.say(MARGIN, y + number * LINE_HEIGHT, line)
+            sheet.legend(scale, "", MARGIN + 0.1, top + row * step + side / 2 + 0.05, inches=1.1)
+        else:
+            sheet.legend(scale, "one scale for all layers", left, bottom)
     return sheet.figure

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .canvas import Picture
+from .colours import scale_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,18 +139,15 @@ def plot_agreement(
     side = 1.6 + 0.42 * len(names)
     figure = Picture(figsize=(side + 1.2, side), layout="constrained")
     axes = figure.subplots()
-    low = 0.0 if measure == "jaccard" else -1.0
-    colours = "Blues" if measure == "jaccard" else "RdBu_r"
-    image = axes.imshow(values, cmap=colours, vmin=low, vmax=1.0)
+    scale = scale_for(np.ones(1), signed=measure != "jaccard")
+    image = axes.imshow(values, cmap=scale.colours, norm=scale.norm)
     axes.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=8)
     axes.set_yticks(range(len(names)), names, fontsize=8)
     for (row, column), value in np.ndenumerate(values):
         if np.isnan(value):
             continue
-        strong = abs(value) > 0.6
-        colour = "white" if strong else "black"
-        text = f"{value:.2f}"
-        axes.text(column, row, text, ha="center", va="center", fontsize=7, color=colour)
+        text, ink = f"{value:.2f}", scale.ink(value)
+        axes.text(column, row, text, ha="center", va="center", fontsize=7, color=ink)
     figure.colorbar(image, ax=axes, shrink=0.8, label=_plain(measure)).ax.tick_params(labelsize=8)
     axes.set_title(_plain(title or f"agreement: {measure}"), loc="left", fontsize=10)
     return figure

@@ -21,7 +21,8 @@ from .canvas import (
     font,
     width_of,
 )
-from .colours import ACCENT, LINE, MUTED, Scale, scale_for
+from .colours import ACCENT, LINE, MUTED, Scale, row_scale
+from .maps import layer_number
 from .units import Array, Layout, lay_out
 
 if TYPE_CHECKING:
@@ -92,22 +93,28 @@ def scores_shown(
 ) -> tuple[Array, str, bool]:
     """(scores [n], what they say, whether they are shares): the method's own, or a row asked for.
 
-    A layer alone is read from methods that score tokens per layer too.
+    Methods that score tokens per layer have no rollout: their layers are added up, as in the
+    widget.
     """
     from ..metrics.evidence import scores_of
 
+    maps, layered = explanation.maps, explanation.layer_scores
+    meaning = words.score_meaning(explanation)
+    if layer is None and (how is None or maps is None):
+        scores = scores_of(explanation)
+        return scores, meaning, bool(np.isclose(float(scores.sum()), 1, atol=1e-3))
+    if maps is None and layered is not None and how in ("rollout", "sum"):
+        number = layer_number(explanation, layer)
+        if number == len(layered) - 1:
+            return scores_of(explanation), meaning, False
+        scores = layered[: number + 1].sum(0, dtype=np.float64)
+        return scores, f"{meaning}, {words.up_to(number)} added up", False
     scores = scores_of(explanation, how, layer)
-    if layer is None and (how is None or explanation.maps is None):
-        total = float(scores.sum())
-        return scores, words.score_meaning(explanation), bool(np.isclose(total, 1, atol=1e-3))
-    layered = explanation.layer_scores if explanation.maps is None else explanation.maps
-    count = 0 if layered is None else len(layered)
-    number = (count - 1 if layer is None else layer) % max(count, 1)
+    number = layer_number(explanation, layer)
+    if maps is None:
+        return scores, f"{meaning}, at layer {number} alone", False
     focus = words.quoted(explanation.tokens[explanation.focus])
-    if explanation.maps is None:
-        meaning = f"{words.score_meaning(explanation)}, at layer {number} alone"
-    else:
-        meaning = words.map_meaning(explanation, how or "layer", number, focus)
+    meaning = words.map_meaning(explanation, how or "layer", number, focus)
     return scores, meaning, how == "rollout"
 
 
@@ -133,7 +140,7 @@ def draw_text(
     height = top + block.height + 0.08 + LEGEND_HEIGHT
     sheet = Sheet(width, height, layout.texts)
     sheet.heading(heading)
-    scale = scale_for(values, signed, colours, darkest=darkest)
+    scale = row_scale(values, signed, colours, darkest=darkest)
     block.draw(sheet.plane(), MARGIN, top, values, scale)
     below = top + block.height + 0.08
     sheet.legend(scale, words.legend(explanation, share), MARGIN + 0.2, below)

@@ -24,7 +24,8 @@ _LONGEST = 28
 class Unit:
     """A token, a word, or a fold of several: its text and the places of its tokens.
 
-    `glued` means that it continues the word before it: no space between them.
+    `glued` means that it continues the word before it: no space between them. `fold` is how many
+    units a fold stands for, 0 for a unit that stands for itself.
     """
 
     text: str
@@ -32,6 +33,7 @@ class Unit:
     special: bool
     segment: int
     glued: bool
+    fold: int = 0
 
 
 @dataclass
@@ -78,8 +80,13 @@ class Layout:
         return (belongs / belongs.sum(0)).T @ self.columns(map, signed)
 
 
-def lay_out(explanation: Explanation, unit: str = "tokens", special: bool = True) -> Layout:
-    """The units of an explanation's text."""
+def lay_out(
+    explanation: Explanation,
+    unit: str = "tokens",
+    special: bool = True,
+    keep: int | None = None,
+) -> Layout:
+    """The units of an explanation's text. The one with the token `keep` is never hidden."""
     if unit not in ("tokens", "words"):
         raise InputError(f'unit is {unit!r}; it can be "tokens" or "words".')
     tokens, units = explanation.tokens, list[Unit]()
@@ -90,7 +97,10 @@ def lay_out(explanation: Explanation, unit: str = "tokens", special: bool = True
             units[-1].tokens.append(position)
         else:
             units.append(Unit(visible(token), [position], token.special, token.segment, glued))
-    shown = units if special else [one for one in units if not one.special] or units
+    if special or all(one.special for one in units):
+        shown = units
+    else:
+        shown = [one for one in units if not one.special or keep in one.tokens]
     focus = (i for i, one in enumerate(shown) if explanation.focus in one.tokens)
     return Layout(shown, next(focus, None), len(tokens))
 
