@@ -142,6 +142,7 @@ def _entry(method: Method, size: Size, reason: str) -> dict[str, Any]:
         "combine": method.combine,
         "signed": method.signed,
         "class_specific": method.class_specific,
+        "any_focus": method.any_focus,
         "paper": method.paper,
         "year": method.year,
         "link": method.link,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 os.environ.update(HF_HUB_OFFLINE="1", MPLBACKEND="Agg", TOKENIZERS_PARALLELISM="false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tiny models: threads only wait for each other
+
+if importlib.util.find_spec("playwright") is None:  # as in `make test-oldest`
+    collect_ignore = ["browser"]
 
 
 @pytest.fixture(scope="session")

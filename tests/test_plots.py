@@ -388,3 +388,9 @@ def test_a_method_that_is_no_longer_registered_is_drawn(explained):
 
     for kind in ("text", "map", "graph"):
         assert "mine" in said(replace(explained["alti"], method="mine").plot(kind))
+
+
+def test_a_row_with_next_to_nothing_beside_one_token_stays_pale() -> None:
+    assert colours.row_scale(np.array([0.98, 0.005, 0.004]), False).norm.vmax == pytest.approx(0.098)
+    assert colours.row_scale(np.array([0.8, 0.06, 0.04]), False).norm.vmax == pytest.approx(0.096)
+    assert colours.row_scale(np.array([1.0, 0.0, 0.0]), False).norm.vmax == 1

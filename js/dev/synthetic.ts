@@ -51,6 +51,7 @@ const entry = (given: Partial<MethodEntry> & { id: string; title: string }): Met
   combine: "product",
   signed: false,
   class_specific: false,
+  any_focus: given.yields !== undefined && given.yields !== "maps",
   paper: "Someone and Other: A Paper",
   year: 2022,
   link: "https://example.org/paper",

@@ -183,6 +183,8 @@ export function levelOf(value: number, min: number, max: number): number {
  * own share would leave all others blank: it takes the last colour, and the legend says "or more".
  */
 const BEYOND = 1.6;
+/** But where next to nothing is left for the others, they stay pale: a hundredth is no half. */
+const FAINTEST = 0.1;
 
 function clippedScale(from: Palette, peak: number, most: number, signed: boolean): Scale {
   const high = BEYOND * most;
@@ -198,7 +200,8 @@ export function rowScale(from: Palette, values: ArrayLike<number>, signed: boole
     if (size > peak) [peak, second] = [size, peak];
     else if (size > second) second = size;
   }
-  return clippedScale(from, peak, second, signed);
+  const most = second > 0 ? Math.max(second, (FAINTEST * peak) / BEYOND) : 0;
+  return clippedScale(from, peak, most, signed);
 }
 
 /** A scale for a map: a diagonal, or one strong column, does not leave the rest blank. */

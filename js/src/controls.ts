@@ -4,7 +4,7 @@ import type { Context, View } from "./context";
 import { h, setAttributes, setText, show } from "./dom";
 import { percent, shorten } from "./format";
 import type { State } from "./state";
-import type { Aggregate, Json, ScaleName, ViewName } from "./types";
+import type { Aggregate, Json, MethodEntry, ScaleName, ViewName } from "./types";
 import { AGGREGATE_NAMES, NEEDS_KERNEL } from "./words";
 
 const STEP_MS = 800;
@@ -14,6 +14,10 @@ const SCALES: ScaleName[] = ["blues", "viridis", "cividis", "greys"];
 const NO_LAYER: ReadonlySet<ViewName> = new Set(["faithfulness"]);
 const NO_AGGREGATE: ReadonlySet<ViewName> = new Set(["faithfulness", "heads", "graph"]);
 const NO_FOCUS: ReadonlySet<ViewName> = new Set(["faithfulness", "heads", "multiples"]);
+const NO_UNITS: ReadonlySet<ViewName> = new Set(["faithfulness", "heads"]);
+const NO_TARGET: ReadonlySet<ViewName> = new Set(["heads"]);
+/** Tasks with one prediction for the whole text, whatever token is in focus. */
+const ONE_PREDICTION: ReadonlySet<string> = new Set(["classification", "question_answering"]);
 
 function option(value: string, text: string): HTMLOptionElement {
   const made = h("option", { value }, text);
@@ -153,33 +157,31 @@ export function controls(element: HTMLElement, context: Context): View {
   return {
     update(next) {
       state = next;
-      const { traits, layers, layer, method } = next;
+      const { traits, layers, layer } = next;
       const view = traits.view;
-      const scoresOnly = method?.yields === "scores";
-      const perLayer = !scoresOnly || ["heads", "compare", "multiples"].includes(view);
+      const shown = shownMethods(next, context.root);
+      const why = idleReasons(next, shown, context.root);
       setAttributes(slider, { max: Math.max(layers - 1, 0) });
       if (slider.value !== String(layer)) slider.value = String(layer);
-      slider.disabled = play.disabled = layers < 2 || !perLayer;
       slider.setAttribute("aria-valuetext", `layer ${layer} of 0 to ${layers - 1}`);
       setText(layerText, layers > 0 ? `${layer} / ${layers - 1}` : "–");
-      const added = method?.yields === "layer_scores" && view !== "compare" && view !== "multiples";
+      const layered = shown.filter((one) => one.yields !== "scores");
+      const added = layered.length > 0 && layered.every((one) => one.yields === "layer_scores");
       setOptions(aggregate, [
         ["layer", AGGREGATE_NAMES.layer],
         ["rollout", added ? "added up to this layer" : AGGREGATE_NAMES.rollout],
         ...(added && traits.aggregate !== "sum" ? [] : [SUM]),
       ]);
       if (aggregate.value !== traits.aggregate) aggregate.value = traits.aggregate;
-      aggregate.disabled = !perLayer;
       show(layerField, !NO_LAYER.has(view));
       show(aggregateField, !NO_AGGREGATE.has(view));
       show(focusField, !NO_FOCUS.has(view));
-      show(unitField, view !== "heads" && view !== "faithfulness");
-      show(specialField, view !== "heads" && view !== "faithfulness");
+      show(unitField, !NO_UNITS.has(view));
+      show(specialField, !NO_UNITS.has(view));
       drawFocus(focus, next);
       drawTarget(target, next);
-      target.disabled = !next.live;
-      setAttributes(target, { title: next.live ? null : NEEDS_KERNEL });
-      show(targetField, traits.model_info.targets.length > 0 || traits.target !== null);
+      const targets = traits.model_info.targets.length > 0 || traits.target !== null;
+      show(targetField, targets && !NO_TARGET.has(view));
       if (unit.value !== traits.unit) unit.value = traits.unit;
       if (special.checked !== traits.special) special.checked = traits.special;
       if (colours.value !== traits.colours) colours.value = traits.colours;
@@ -189,8 +191,127 @@ export function controls(element: HTMLElement, context: Context): View {
       if (Number(threshold.value) !== traits.threshold) threshold.value = String(traits.threshold);
       setText(thresholdText, percent(traits.threshold));
       drawTopK(topK, traits.top_k);
+      enable(layerField, [slider, play], why.layer);
+      enable(aggregateField, [aggregate], why.aggregate);
+      enable(focusField, [focus], why.focus);
+      enable(targetField, [target], why.target);
+      enable(edgeField, [topK], why.nothing);
+      enable(thresholdField, [threshold], why.nothing);
+      enable(unitField, [unit], why.unit);
+      enable(specialField, [special], why.special);
+      enable(colourField, [colours], why.colours);
     },
   };
+}
+
+/** A control that would change nothing is off, and says why. */
+function enable(
+  holder: HTMLElement,
+  controls: (HTMLInputElement | HTMLSelectElement | HTMLButtonElement)[],
+  reason: string | null,
+): void {
+  setAttributes(holder, { title: reason, "data-idle": reason !== null });
+  for (const control of controls) {
+    control.disabled = reason !== null;
+    setAttributes(control, { title: reason });
+  }
+}
+
+/** The methods that the open view draws: none where it has nothing to draw of them. */
+function shownMethods(state: State, root: HTMLElement): MethodEntry[] {
+  const { compared, method, traits } = state;
+  const front = method ? [method] : [];
+  switch (traits.view) {
+    case "compare":
+    case "faithfulness":
+      return compared;
+    case "multiples":
+      return root.dataset.multiples === "methods"
+        ? compared
+        : front.filter((one) => one.yields !== "scores");
+    case "layers":
+      return front.filter((one) => one.yields !== "scores");
+    case "map":
+    case "graph":
+      return front.filter((one) => one.yields === "maps");
+    default:
+      return front;
+  }
+}
+
+type Reason = string | null;
+
+interface Idle {
+  nothing: Reason;
+  layer: Reason;
+  aggregate: Reason;
+  focus: Reason;
+  target: Reason;
+  unit: Reason;
+  special: Reason;
+  colours: Reason;
+}
+
+/** Why a control would change nothing in the open view; null where it does something. */
+function idleReasons(state: State, shown: MethodEntry[], root: HTMLElement): Idle {
+  const { traits, method, tokens, live } = state;
+  const view = traits.view;
+  const heads = view === "heads";
+  const only = shown.length === 1 ? shown[0]?.title : undefined;
+  const nothing =
+    method && shown.length === 0
+      ? `${method.title} cannot be drawn here, so there is nothing to change.`
+      : null;
+  const flat =
+    shown.length > 0 && shown.every((one) => one.yields === "scores")
+      ? `${only ?? "Each of these methods"} gives one score per token: there are no layers.`
+      : null;
+  const layers = nothing ?? (heads ? null : flat);
+  const whose = only ? `The scores of ${only}` : "The scores of these methods";
+  const fixed = (acts: boolean, what: string) =>
+    nothing ?? (shown.length === 0 || acts ? null : `${whose} do not depend on the ${what}.`);
+  const joined = tokens.some(
+    ({ word, segment }, i) =>
+      word !== null && word === tokens[i - 1]?.word && segment === tokens[i - 1]?.segment,
+  );
+  const special = tokens.some((token) => token.special) && tokens.some((token) => !token.special);
+  const classSpecific = shown.some((one) => one.class_specific);
+  return {
+    nothing,
+    layer: layers ?? (state.layers < 2 ? "There is only one layer to show." : null),
+    aggregate: layers,
+    focus: fixed(
+      shown.some((one) => followsFocus(state, one)),
+      "focus token",
+    ),
+    // What is measured as faithful is faithful to the target.
+    target: live ? fixed(classSpecific || view === "faithfulness", "target") : NEEDS_KERNEL,
+    unit: nothing ?? (joined ? null : "No word of this text is split into subwords."),
+    special:
+      nothing ?? (special ? null : "Special tokens cannot be told from others in this text."),
+    colours: nothing ?? colourReason(view, shown, root),
+  };
+}
+
+/** Whether the scores of a method are others for another focus token. */
+function followsFocus({ traits }: State, method: MethodEntry): boolean {
+  if (method.yields === "maps" || !method.any_focus) return true;
+  if (traits.params[method.id]?.zero_focus) return true;
+  return method.class_specific && !ONE_PREDICTION.has(traits.model_info.task);
+}
+
+/** Two signs, lines and edges have colours of their own. */
+function colourReason(view: ViewName, shown: MethodEntry[], root: HTMLElement): Reason {
+  if (view === "heads") return null;
+  if (view === "faithfulness")
+    return shown.length > 1 ? null : "The curves have colours of their own.";
+  if (view === "graph")
+    return root.hasAttribute("data-traced")
+      ? null
+      : "Edges have one colour; the scale is for the tokens of a trace.";
+  return shown.length > 0 && shown.every((one) => one.signed)
+    ? "Signed scores have colours of their own: orange speaks against, blue speaks for."
+    : null;
 }
 
 function drawFocus(select: HTMLSelectElement, state: State): void {

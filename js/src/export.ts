@@ -61,9 +61,10 @@ export function exportMenu(
   async function run(format: string): Promise<void> {
     try {
       say("");
+      const state = current();
       if (format === "svg")
-        save(new Blob([toSvg(panel, context)], { type: "image/svg+xml" }), name(format));
-      else if (format === "png") save(await toPng(panel, context), name(format));
+        save(new Blob([toSvg(panel, context, state)], { type: "image/svg+xml" }), name(format));
+      else if (format === "png") save(await toPng(panel, context, state), name(format));
       else askKernel(format);
     } catch (error) {
       say("The picture could not be made.");

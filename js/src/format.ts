@@ -14,7 +14,7 @@ export function number(value: number): string {
           : size >= 1
             ? value.toFixed(2)
             : value.toFixed(3);
-  return text.replace("-", "−");
+  return text.replaceAll("-", "−");
 }
 
 export function percent(share: number): string {

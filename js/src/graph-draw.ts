@@ -125,6 +125,12 @@ export function drawGraph(
   if (!picture.traced) drawKept(draw, g, edges, scroll, inks);
   const between = picture.traced ? edges.strongest : edges.between;
   const own = (at: number) => !picture.traced && edges.upper[at] === edges.lower[at];
+  // Where nearly all are as strong as the strongest, full width would make one slab of them.
+  let strong = 0;
+  edges.weight.forEach((weight, at) => {
+    if (weight > 0.36 * between && !own(at)) strong++;
+  });
+  const slim = Math.min(1, 500 / Math.max(strong, 1)) ** 2;
   let e = 0;
   for (let bin = 0; bin < BINS; bin++) {
     const upTo = ((bin + 1) / BINS) ** 2 * between; // strength goes with the root
@@ -136,7 +142,8 @@ export function drawGraph(
     draw.globalAlpha = (0.16 + 0.74 * strength) * crowd;
     const width = 0.7 + 5.3 * strength * (picture.traced ? 1 : 0.6);
     // Lines of at most a pixel are drawn several times as fast.
-    draw.lineWidth = crowd < 1 && strength < 0.6 ? Math.min(width * crowd, 1) : width;
+    draw.lineWidth =
+      crowd < 1 && strength < 0.6 ? Math.min(width * crowd, 1) : Math.max(width * slim, 0.5);
     draw.stroke();
   }
   draw.globalAlpha = 1;

@@ -2,7 +2,7 @@
 
 import { stepOf, type Trace, traceFrom } from "./flow";
 import type { State } from "./state";
-import type { Combine } from "./types";
+import { type Combine, DEFAULTS } from "./types";
 
 export interface Column {
   text: string;
@@ -23,11 +23,17 @@ export interface Edges {
   strongest: number;
   /** The strongest that lies between two different tokens. */
   between: number;
-  /** How many would have been drawn without the limit. */
+  /** How many between two tokens would be drawn without the limit. */
   found: number;
+  /** How many between two tokens are drawn. */
+  drawn: number;
 }
 
-export const MOST_EDGES = 6000;
+type Edge = [layer: number, upper: number, lower: number, weight: number];
+
+/** Trained models stay below it in sentences of 30 tokens; 6,000 equal edges are a slab. */
+const ROOM_PER_LAYER = 125;
+const MOST_EDGES = 6000;
 
 /** Steps of the rollout, per layer; undefined where a map is not there yet. */
 export function stepsOf(
@@ -167,8 +173,10 @@ export function columnShares(nodes: Float64Array, columns: Column[]): Float64Arr
 }
 
 /**
- * The edges to draw: the k strongest of each upper node, or all above a share of the strongest
- * between two tokens of their layer. Folds stay out: they would outshine every single token.
+ * The edges to draw: the k strongest of each upper node to other tokens, or all above a share of
+ * the strongest between two tokens of their layer. What a token keeps of itself counts neither as
+ * one of the k nor towards the limit: in most maps it would leave no room for the others. Folds
+ * stay out: they would outshine every single token.
  */
 export function selectEdges(
   weights: (Float64Array | undefined)[],
@@ -183,25 +191,34 @@ export function selectEdges(
   let strongest = 0;
   for (const layer of shown)
     for (const value of layer ?? []) if (value > strongest) strongest = value;
-  const share = topK > 0 ? 0 : shareFor(shown, peaks, Math.max(threshold, 1e-6));
-  const picked: [number, number, number, number][] = [];
+  const there = shown.filter((layer) => layer !== undefined).length;
+  const room = topK > 0 ? Number.POSITIVE_INFINITY : roomFor(threshold, there);
+  const asked = Math.max(threshold, 1e-6);
+  const near = topK > 0 ? null : shareFor(shown, peaks, count, asked, room);
+  const kept: Edge[] = [];
+  let between: Edge[] = [];
   shown.forEach((layer, l) => {
     if (!layer) return;
+    const peak = peaks[l] as number;
     for (let k = 0; k < count; k++) {
       const row = layer.subarray(k * count, (k + 1) * count);
-      const least = topK > 0 ? kthLargest(row, topK) : share * (peaks[l] as number);
+      const least = near ? asked * peak : kthLargest(row, topK, k);
+      if ((row[k] as number) > 0 && (row[k] as number) >= least)
+        kept.push([l, k, k, row[k] as number]);
+      const enough = near ? near.share * peak : least;
       let taken = 0;
       for (let j = 0; j < count; j++) {
         const value = row[j] as number;
-        if (value <= 0 || value < least || (topK > 0 && taken >= topK)) continue;
-        picked.push([l, k, j, value]);
+        if (j === k || value <= 0 || value < enough || (topK > 0 && taken >= topK)) continue;
+        between.push([l, k, j, value]);
         taken++;
       }
     }
   });
-  const found = picked.length;
-  picked.sort((a, b) => a[3] - b[3]); // the strongest are drawn last, on top
-  const drawn = found > MOST_EDGES ? picked.slice(found - MOST_EDGES) : picked;
+  const found = near ? near.found : between.length;
+  // By their share of the layer's strongest, as the threshold goes: no layer is left blank.
+  between = thinned(between, ([l, , , value]) => value / (peaks[l] as number), room);
+  const drawn = [...kept, ...between].sort((a, b) => a[3] - b[3]); // the strongest on top
   return {
     count: drawn.length,
     layer: Int16Array.from(drawn, (edge) => edge[0]),
@@ -211,7 +228,30 @@ export function selectEdges(
     strongest,
     between: Math.max(...peaks, 0),
     found,
+    drawn: between.length,
   };
+}
+
+/**
+ * How much is drawn before lines run together: every edge takes as much as its share of the
+ * layer's strongest. Who lowers the threshold wants to see more all the same.
+ */
+function roomFor(threshold: number, layers: number): number {
+  const lowered = Math.max(0, 1 - threshold / DEFAULTS.threshold);
+  return ROOM_PER_LAYER * layers * (1 + 3 * lowered);
+}
+
+/** The strongest that there is room for. */
+function thinned(edges: Edge[], shareOf: (edge: Edge) => number, room: number): Edge[] {
+  const order = edges.sort((a, b) => shareOf(b) - shareOf(a));
+  let taken = 0;
+  let count = 0;
+  for (const edge of order) {
+    taken += shareOf(edge);
+    if (taken > room || count === MOST_EDGES) break;
+    count++;
+  }
+  return order.slice(0, count);
 }
 
 /** The strongest edge between two tokens: what tokens keep of themselves would hide all others. */
@@ -231,29 +271,49 @@ function withoutFolds(layer: Float64Array, single: boolean[]): Float64Array {
   );
 }
 
-/** A share above which not many more edges lie than are drawn; found without sorting them. */
-function shareFor(weights: (Float64Array | undefined)[], peaks: number[], from: number): number {
-  if (from >= 1) return from;
-  const bins = new Uint32Array(512);
-  const span = -Math.log(from);
+/**
+ * A share above which hardly more edges between tokens lie than are drawn, found without sorting
+ * them; and how many lie above the share that is asked for.
+ */
+function shareFor(
+  weights: (Float64Array | undefined)[],
+  peaks: number[],
+  count: number,
+  from: number,
+  room: number,
+): { share: number; found: number } {
+  const bins = new Float64Array(512);
+  const counts = new Uint32Array(512);
+  const span = Math.max(-Math.log(from), 1e-9);
+  let found = 0;
   weights.forEach((layer, l) => {
     const peak = peaks[l] as number;
-    for (const value of layer ?? []) {
-      const share = Math.min(value / peak, 1);
-      if (!(share >= from)) continue;
-      const bin = Math.min(511, Math.floor((Math.log(share / from) / span) * 512));
-      bins[bin] = (bins[bin] as number) + 1;
-    }
+    layer?.forEach((value, at) => {
+      // Compared as where edges are picked, so that both count the same.
+      if (value <= 0 || value < from * peak || Math.floor(at / count) === at % count) return;
+      const bin = Math.floor((Math.log(value / peak / from) / span) * 512);
+      const inside = Math.min(Math.max(bin, 0), 511);
+      bins[inside] = (bins[inside] as number) + value / peak;
+      counts[inside] = (counts[inside] as number) + 1;
+      found++;
+    });
   });
   let above = 0;
+  let number = 0;
   for (let bin = 511; bin >= 0; bin--) {
     above += bins[bin] as number;
-    if (above > 2 * MOST_EDGES) return from * Math.exp((span * (bin + 1)) / 512);
+    number += counts[bin] as number;
+    // One step lower, for what rounding has put beyond it.
+    if (above >= room || number >= MOST_EDGES)
+      return { share: from * Math.exp((span * Math.max(bin - 1, 0)) / 512), found };
   }
-  return from;
+  return { share: from, found };
 }
 
-function kthLargest(row: Float64Array, k: number): number {
-  if (k >= row.length) return 0;
-  return Float64Array.from(row).sort()[row.length - k] as number;
+/** The k-th largest of a row, without what the token keeps of itself. */
+function kthLargest(row: Float64Array, k: number, itself: number): number {
+  if (k >= row.length - 1) return 0;
+  const others = Float64Array.from(row);
+  others[itself] = Number.NEGATIVE_INFINITY;
+  return others.sort()[row.length - k] as number;
 }

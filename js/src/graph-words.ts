@@ -2,12 +2,21 @@
 
 import { percent, plural } from "./format";
 import type { Picture, Spot } from "./graph-draw";
-import type { Column } from "./graph-model";
+import type { Column, Edges } from "./graph-model";
 import type { State } from "./state";
 import type { TableSpec } from "./table";
 import { quoted } from "./words";
 
 const LISTED = 4;
+
+const many = (count: number) => count.toLocaleString("en-US");
+
+/** Said where not all edges are drawn; "" where they are. */
+export function limitWords({ found, drawn }: Edges, topK: number): string {
+  if (found <= drawn) return "";
+  const how = topK > 0 ? "" : ", each measured by the strongest of its layer";
+  return `Only the ${many(drawn)} strongest of ${many(found)} edges between tokens are drawn${how}.`;
+}
 
 /** Edges that begin or end in a node, weak first. */
 export function edgesOf(picture: Picture, spot: Spot): number[] {

@@ -3,7 +3,10 @@
 import type { Context, View } from "./context";
 import { h, setAttributes, setText, show } from "./dom";
 import { duration, percent } from "./format";
+import type { State } from "./state";
 import { addsUp, NEEDS_KERNEL } from "./words";
+
+const NO_TEXT = "Type a text first.";
 
 export function header(element: HTMLElement, context: Context): View {
   const { listen } = context;
@@ -11,6 +14,7 @@ export function header(element: HTMLElement, context: Context): View {
     "data-part": "text-input",
     class: "mix-text-input",
     rows: 1,
+    dir: "auto",
     spellcheck: "false",
     "aria-label": "Text",
   });
@@ -18,6 +22,7 @@ export function header(element: HTMLElement, context: Context): View {
     "data-part": "text-pair-input",
     class: "mix-text-input",
     rows: 1,
+    dir: "auto",
     spellcheck: "false",
     "aria-label": "Second text (optional)",
     placeholder: "Second text (optional)",
@@ -38,14 +43,34 @@ export function header(element: HTMLElement, context: Context): View {
     h("div", { class: "mix-inputs" }, input, pair),
     h("div", { class: "mix-form-buttons" }, addPair, go),
   );
-  const prediction = h("span", { class: "mix-prediction", "data-part": "prediction" });
+  // For the eye alone: screen readers are told by the status line or by an announcement.
+  const problem = h("p", {
+    class: "mix-refusal",
+    "data-part": "text-problem",
+    "aria-hidden": "true",
+    hidden: true,
+  });
+  const says = h("span", {});
+  const label = h("bdi", {});
+  const chance = h("span", {});
+  const prediction = h(
+    "span",
+    { class: "mix-prediction", "data-part": "prediction" },
+    says,
+    label,
+    chance,
+  );
   const badge = h("span", { class: "mix-badge", "data-part": "adds-up" });
   const facts = h("div", { class: "mix-facts" }, prediction, badge);
-  element.append(form, facts);
+  element.append(form, problem, facts);
 
   let wantsPair = false;
   const known = { text: "", pair: "" };
   let live = true;
+  /** Methods to compute again when the text is as it was. */
+  let stopped: string[] = [];
+  let failure = "";
+  let lacksText = false;
 
   const grow = (area: HTMLTextAreaElement) => {
     area.style.height = "auto";
@@ -53,13 +78,24 @@ export function header(element: HTMLElement, context: Context): View {
   };
   const changed = () => input.value !== known.text || pair.value !== known.pair;
   const refresh = () => {
-    go.disabled = !live || !changed() || input.value.trim() === "";
+    const empty = input.value.trim() === "";
+    lacksText &&= empty;
+    go.disabled = !live || empty || !(changed() || stopped.length > 0);
+    const words = lacksText ? NO_TEXT : failure;
+    setText(problem, words);
+    show(problem, words !== "");
     grow(input);
     if (!pair.hidden) grow(pair);
   };
   const submit = () => {
+    if (live && input.value.trim() === "") {
+      lacksText = true;
+      refresh();
+      context.announce(NO_TEXT);
+    }
     if (go.disabled) return;
-    context.set({ text: input.value, text_pair: pair.value });
+    if (changed()) context.set({ text: input.value, text_pair: pair.value });
+    else for (const method of stopped) context.rerun(method);
   };
   listen(form, "submit", (event) => {
     event.preventDefault();
@@ -93,25 +129,47 @@ export function header(element: HTMLElement, context: Context): View {
       if (known.text !== text) input.value = known.text = text;
       if (known.pair !== second) pair.value = known.pair = second;
       live = state.live;
+      stopped = toComputeAgain(state);
+      const old = isOfAnotherText(state);
+      const { status } = state.traits;
+      const failed = old && status.state === "error";
+      failure = failed ? [status.message, status.hint].filter(Boolean).join(" ") : "";
       input.readOnly = pair.readOnly = !live;
       for (const area of [input, pair]) setAttributes(area, { title: live ? null : NEEDS_KERNEL });
       show(pair, second !== "" || wantsPair);
       show(addPair, live && second === "" && !wantsPair);
       show(go, live);
       refresh();
-      const guess = info.prediction;
-      setText(
-        prediction,
-        guess
-          ? `${info.task && /lm/.test(info.task) ? "Predicts" : "Prediction"}: ${guess.label}${guess.probability === null || guess.probability === undefined ? "" : ` (${percent(guess.probability)})`}`
-          : "",
-      );
-      const check = addsUp(info.adds_up);
+      const guess = failed ? null : info.prediction;
+      const probability = guess?.probability ?? null;
+      setText(says, guess ? `${/lm/.test(info.task) ? "Predicts" : "Prediction"}: ` : "");
+      setText(label, guess?.label ?? "");
+      setText(chance, probability === null ? "" : ` (${percent(probability)})`);
+      const check = failed ? null : addsUp(info.adds_up);
+      // Out of sight but in place while the next is on its way: nothing below jumps.
+      facts.style.visibility = old ? "hidden" : "";
       show(badge, check !== null);
       setText(badge, check?.text ?? "");
       setAttributes(badge, { "data-good": check ? String(check.good) : null });
     },
   };
+}
+
+/** Whether the model has not got through the shown text: what is known is of the one before. */
+function isOfAnotherText({ traits }: State): boolean {
+  if (traits.status.state !== "error") return Object.keys(traits.runs).length === 0;
+  return traits.runs[traits.method]?.state !== "error";
+}
+
+/** What Run is for while the text stays: the method in front, if it was stopped or has failed. */
+function toComputeAgain(state: State): string[] {
+  const { method, runs, status } = state.traits;
+  const stage = state.run(method)?.state;
+  const none = Object.keys(runs).length === 0 && status.state !== "computing";
+  if (!none && stage !== "cancelled" && stage !== "error") return [];
+  // Cancel has stopped those beside it too.
+  const others = state.compared.map(({ id }) => id);
+  return [method, ...others.filter((id) => id !== method && state.run(id)?.state === "cancelled")];
 }
 
 export function statusLine(element: HTMLElement, context: Context, cancel: () => void): View {

@@ -25,6 +25,8 @@ interface Offset {
 }
 
 const PAD = 6;
+/** From this size of a cell on, lines are drawn between cells. */
+const LINED = 9;
 
 export function measure(
   spec: HeatSpec,
@@ -43,8 +45,12 @@ export function measure(
   };
   const rows = Math.max(spec.rows.length, 1);
   const cols = Math.max(spec.cols.length, 1);
+  // Everything begins and ends on whole pixels of the screen, so that lines and cells meet.
+  const grain = globalThis.devicePixelRatio || 1;
+  const down = (length: number) => Math.floor(length * grain + 1e-6) / grain;
+  const up = (length: number) => Math.ceil(length * grain - 1e-6) / grain;
   const title = inks.size + 4;
-  const left = Math.min(widest(spec.rows) + 5, Math.round(width * 0.28), 130) + 2 * PAD + title;
+  const left = up(Math.min(widest(spec.rows) + 5, Math.round(width * 0.28), 130) + 2 * PAD + title);
   const labelWidth = Math.min(widest(spec.cols), 96);
   const room = Math.max(width - left - 1, 40);
   let cellWidth: number;
@@ -58,13 +64,15 @@ export function measure(
     cellWidth = Math.max(Math.min(room / cols, 4.5 * inks.size), 1.5 * inks.size) * magnify;
     cellHeight = Math.max(Math.min((maxHeight - 120) / rows, 2 * inks.size), 1.1 * inks.size);
   }
+  if (cellWidth >= LINED) cellWidth = down(cellWidth);
+  if (cellHeight >= LINED) cellHeight = down(cellHeight);
   const upright = labelWidth + PAD > cellWidth;
-  const top = (upright ? labelWidth : inks.size) + 2 * PAD + title;
-  const contentWidth = left + cols * cellWidth;
-  const contentHeight = top + rows * cellHeight;
+  const top = up((upright ? labelWidth : inks.size) + 2 * PAD + title);
+  const contentWidth = up(left + cols * cellWidth);
+  const contentHeight = up(top + rows * cellHeight);
   return {
-    width: Math.min(width, Math.max(contentWidth, 1)),
-    height: Math.min(contentHeight, Math.max(maxHeight, top + 40)),
+    width: down(Math.min(width, Math.max(contentWidth, 1))),
+    height: down(Math.min(contentHeight, Math.max(maxHeight, top + 40))),
     left,
     top,
     cellWidth,
@@ -75,10 +83,13 @@ export function measure(
   };
 }
 
+/** Pixels of the canvas for one of the page. */
+const ratioOf = (canvas: HTMLCanvasElement, g: Geometry) => canvas.width / Math.max(g.width, 1);
+
 function begin(canvas: HTMLCanvasElement, g: Geometry): Context2d | null {
   const draw = canvas.getContext("2d");
   if (!draw) return null;
-  const ratio = canvas.width / Math.max(g.width, 1);
+  const ratio = ratioOf(canvas, g);
   draw.setTransform(ratio, 0, 0, ratio, 0, 0);
   draw.clearRect(0, 0, g.width, g.height);
   return draw;
@@ -89,11 +100,14 @@ export function drawBase(
   image: HTMLCanvasElement,
   spec: HeatSpec,
   g: Geometry,
-  offset: Offset,
+  scrolled: Offset,
   inks: Inks,
 ): void {
   const draw = begin(canvas, g);
   if (!draw) return;
+  const ratio = ratioOf(canvas, g);
+  const whole = (length: number) => Math.round(length * ratio) / ratio;
+  const offset = { x: whole(scrolled.x), y: whole(scrolled.y) };
   const { rows, cols } = { rows: spec.rows.length, cols: spec.cols.length };
   draw.save();
   draw.beginPath();
@@ -104,7 +118,7 @@ export function drawBase(
     const [x, y] = [g.left - offset.x, g.top - offset.y];
     draw.drawImage(image, x, y, cols * g.cellWidth, rows * g.cellHeight);
   }
-  drawGrid(draw, spec, g, offset, inks);
+  drawGrid(draw, spec, g, offset, inks, Math.max(1, Math.round(ratio)) / ratio);
   draw.restore();
   drawLabels(draw, spec, g, offset, inks);
   drawTitles(draw, spec, g, inks);
@@ -114,22 +128,30 @@ function lineOf(spec: HeatSpec, row: number): number {
   return spec.upward ? spec.rows.length - 1 - row : row;
 }
 
-function drawGrid(draw: Context2d, spec: HeatSpec, g: Geometry, offset: Offset, inks: Inks): void {
+function drawGrid(
+  draw: Context2d,
+  spec: HeatSpec,
+  g: Geometry,
+  offset: Offset,
+  inks: Inks,
+  thin: number,
+): void {
   const [x0, y0] = [g.left - offset.x, g.top - offset.y];
   const [w, height] = [spec.cols.length * g.cellWidth, spec.rows.length * g.cellHeight];
+  // Lines cover the first pixels of their cell.
   draw.strokeStyle = inks.ground;
-  draw.lineWidth = 1;
+  draw.lineWidth = thin;
   draw.beginPath();
-  if (g.cellWidth >= 9) {
+  if (g.cellWidth >= LINED) {
     for (let c = 1; c < spec.cols.length; c++) {
-      const x = Math.round(x0 + c * g.cellWidth) + 0.5;
+      const x = x0 + c * g.cellWidth + thin / 2;
       draw.moveTo(x, y0);
       draw.lineTo(x, y0 + height);
     }
   }
-  if (g.cellHeight >= 9) {
+  if (g.cellHeight >= LINED) {
     for (let r = 1; r < spec.rows.length; r++) {
-      const y = Math.round(y0 + r * g.cellHeight) + 0.5;
+      const y = y0 + r * g.cellHeight + thin / 2;
       draw.moveTo(x0, y);
       draw.lineTo(x0 + w, y);
     }

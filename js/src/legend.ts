@@ -6,7 +6,8 @@ import { number } from "./format";
 
 export interface Legend {
   element: HTMLElement;
-  update(scale: Scale | null, words: string): void;
+  /** Numbers are written as `number` does unless another way is given. */
+  update(scale: Scale | null, words: string, write?: (value: number) => string): void;
 }
 
 export function createLegend(): Legend {
@@ -17,7 +18,7 @@ export function createLegend(): Legend {
   const element = h("div", { class: "mix-legend" }, low, bar, high, words);
   return {
     element,
-    update(scale, text) {
+    update(scale, text, write = number) {
       element.hidden = scale === null;
       if (!scale) return;
       const steps = Array.from({ length: 33 }, (_, i) =>
@@ -28,8 +29,8 @@ export function createLegend(): Legend {
         bar.dataset.gradient = gradient;
         bar.style.background = gradient;
       }
-      setText(low, scale.signed ? `${scale.clipped ? "≤ " : ""}${number(scale.min)}` : "0");
-      setText(high, `${scale.clipped ? "≥ " : ""}${number(scale.max)}`);
+      setText(low, scale.signed ? `${scale.clipped ? "≤ " : ""}${write(scale.min)}` : write(0));
+      setText(high, `${scale.clipped ? "≥ " : ""}${write(scale.max)}`);
       setText(words, text);
     },
   };

@@ -1,13 +1,11 @@
 /** The method toggles, by family, with their cards. */
 
-import { cardContent, optionFields } from "./card";
+import { createCard, optionFields } from "./card";
 import type { Context, View } from "./context";
-import { h, rove, setAttributes, setRoving, setText, show } from "./dom";
+import { h, onResize, rove, setAttributes, setRoving, setText, show } from "./dom";
 import type { State } from "./state";
 import type { MethodEntry } from "./types";
 
-const OPEN_AFTER_MS = 350;
-const CLOSE_AFTER_MS = 180;
 const TOGGLE = '[data-part="method-toggle"]';
 export const MOST_COMPARED = 4;
 
@@ -20,126 +18,132 @@ interface Chip {
 
 export function methodsBar(element: HTMLElement, context: Context): View {
   const { listen } = context;
-  const families = h("div", { class: "mix-families" });
+  const families = h("div", { class: "mix-families", role: "group", "aria-label": "Methods" });
   const measures = h("span", { class: "mix-measures" });
   const about = h(
     "button",
     { type: "button", class: "mix-link", "aria-expanded": "false" },
     "formula, paper, options",
   );
-  const card = h("div", {
-    class: "mix-card",
-    role: "dialog",
-    "aria-label": "About this method",
-    hidden: true,
-  });
-  element.append(families, h("p", { class: "mix-about" }, measures, " ", about), card);
+  const card = createCard(context, optionsOf, () =>
+    about.setAttribute("aria-expanded", String(card.pinnedBy() === about)),
+  );
+  element.append(families, h("p", { class: "mix-about" }, measures, " ", about), card.element);
 
   let chips: Chip[] = [];
   let catalogue: readonly MethodEntry[] = [];
   let state: State | undefined;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let pinned = false;
-  context.signal.addEventListener("abort", () => clearTimeout(timer));
+  let shown = "";
 
-  function open(entry: MethodEntry, anchor: Element): void {
-    clearTimeout(timer);
-    card.replaceChildren(...cardContent(entry));
-    const options = pinned && state?.live ? optionsOf(entry) : null;
-    if (options) card.append(options);
-    show(card, true);
-    const frame = element.getBoundingClientRect();
-    const box = anchor.getBoundingClientRect();
-    const left = Math.min(box.left - frame.left, frame.width - card.offsetWidth - 4);
-    card.style.left = `${Math.max(left, 0)}px`;
-    card.style.top = `${box.bottom - frame.top + 6}px`;
-    about.setAttribute("aria-expanded", String(pinned));
-  }
   /** Options can be set in a card that stays open. */
   function optionsOf(entry: MethodEntry): HTMLElement | null {
-    const params = state?.traits.params ?? {};
+    if (!state?.live) return null;
+    const { params } = state.traits;
     return optionFields(
       entry,
       params[entry.id] ?? {},
       (values) => {
         context.set({ params: { ...params, [entry.id]: values } });
-        close();
+        card.close();
       },
       context.signal,
     );
   }
-  function close(): void {
-    clearTimeout(timer);
-    pinned = false;
-    show(card, false);
-    about.setAttribute("aria-expanded", "false");
-  }
-  const later = (work: () => void, delay: number) => {
-    clearTimeout(timer);
-    timer = setTimeout(work, delay);
-  };
   const chipOf = (event: Event) => {
     const box = (event.target as Element).closest?.(".mix-chip");
     return chips.find((chip) => chip.box === box);
   };
 
+  listen(families, "pointermove", card.follow);
   listen(families, "pointerover", (event) => {
+    if (event.pointerType === "touch") return;
+    card.follow(event);
     const chip = chipOf(event);
-    if (chip && event.pointerType !== "touch" && !pinned) {
-      later(() => open(chip.entry, chip.box), card.hidden ? OPEN_AFTER_MS : 80);
-    }
+    if (chip) card.rest(chip.entry, chip.toggle);
+    else card.leave();
   });
-  listen(families, "pointerleave", () => !pinned && later(close, CLOSE_AFTER_MS));
-  listen(card, "pointerenter", () => clearTimeout(timer));
-  listen(card, "pointerleave", () => !pinned && later(close, CLOSE_AFTER_MS));
+  listen(families, "pointerleave", card.leave);
   listen(families, "focusin", (event) => {
     const chip = chipOf(event);
-    if (chip?.toggle.matches(":focus-visible")) open(chip.entry, chip.box);
+    if (chip?.toggle.matches(":focus-visible")) card.rest(chip.entry, chip.toggle);
   });
-  listen(families, "focusout", () => !pinned && later(close, CLOSE_AFTER_MS));
-  listen(card, "focusin", () => clearTimeout(timer));
-  listen(element, "keydown", (event) => {
-    if (event.key !== "Escape" || card.hidden) return;
-    event.stopPropagation();
-    close();
-  });
+  listen(families, "focusout", card.leave);
+  // Wherever the focus is: the card may have been opened by the pointer alone.
+  listen(
+    element.ownerDocument,
+    "keydown",
+    (event) => {
+      if (event.key === "Escape" && !card.element.hidden) card.close();
+    },
+    { capture: true },
+  );
   listen(about, "click", () => {
-    if (pinned) return close();
-    if (!state?.method) return;
-    pinned = true;
-    open(state.method, about);
+    if (card.pinnedBy() === about) card.close();
+    else if (state?.method) card.pin(state.method, about);
   });
   listen(context.root, "pointerdown", (event) => {
-    const inside = event.composedPath().some((at) => at === card || at === about);
-    if (pinned && !inside) close();
+    const inside = event.composedPath().some((at) => at === card.element || at === about);
+    if (card.pinnedBy() && !inside) card.close();
   });
   listen(families, "click", (event) => {
     const chip = chipOf(event);
     const onTick = (event.target as Element).closest(".mix-tick") !== null;
     if (!chip || onTick) return;
-    if (event.shiftKey) compare(chip.entry.id);
+    if (event.shiftKey) compare(chip.entry);
     else if (chip.entry.available) {
-      close();
+      card.close();
       context.set({ method: chip.entry.id });
-    }
+    } else card.pin(chip.entry, chip.toggle);
+  });
+  // Browsers differ in whether a click by the keyboard tells of Shift.
+  let handled = false;
+  listen(families, "keydown", (event) => {
+    const chip = chipOf(event);
+    handled = event.shiftKey && (event.key === " " || event.key === "Enter");
+    if (!handled || !chip) return;
+    event.preventDefault();
+    if (!event.repeat) compare(chip.entry);
+  });
+  listen(families, "keyup", (event) => {
+    if (handled && event.key === " ") event.preventDefault();
   });
   listen(families, "change", (event) => {
     const chip = chipOf(event);
-    if (chip) compare(chip.entry.id);
+    if (chip) compare(chip.entry);
   });
   rove(families, TOGGLE, listen, {
     next: ["ArrowRight", "ArrowDown"],
     previous: ["ArrowLeft", "ArrowUp"],
   });
 
-  function compare(id: string): void {
+  function compare({ id, title, available }: MethodEntry): void {
     if (!state) return;
     const chosen = state.traits.compared;
-    if (chosen.includes(id)) context.set({ compared: chosen.filter((other) => other !== id) });
-    else if (chosen.length < MOST_COMPARED) context.set({ compared: [...chosen, id] });
-    else context.announce(`At most ${MOST_COMPARED} methods can be compared.`);
+    if (chosen.includes(id)) {
+      context.set({ compared: chosen.filter((other) => other !== id) });
+      context.announce(`${title} is no longer compared.`);
+    } else if (!available) context.announce(`${title} is not available here.`);
+    else if (chosen.length < MOST_COMPARED) {
+      context.set({ compared: [...chosen, id] });
+      context.announce(`${title} is compared.`);
+    } else context.announce(`At most ${MOST_COMPARED} methods can be compared.`);
     context.redraw();
   }
+
+  /** Scrolls the list where it is a box of its own, never what is around it. */
+  function reveal(): void {
+    const box = chips.find((chip) => chip.entry.id === shown)?.box;
+    if (!box || families.scrollHeight <= families.clientHeight) return;
+    const frame = families.getBoundingClientRect();
+    const style = getComputedStyle(families);
+    const inner = (edge: string) => Number.parseFloat(edge) || 0;
+    const { top, bottom } = box.getBoundingClientRect();
+    const above = frame.top + inner(style.paddingTop) - top;
+    const below = bottom - (frame.bottom - inner(style.paddingBottom));
+    if (above > 0) families.scrollTop -= above;
+    else if (below > 0) families.scrollTop += below;
+  }
+  onResize(families, reveal, context.signal);
 
   function build(): void {
     chips = [];
@@ -149,7 +153,12 @@ export function methodsBar(element: HTMLElement, context: Context): View {
       const group =
         known ?? h("div", { class: "mix-family", role: "group", "aria-label": entry.family });
       groups.set(entry.family, group);
-      const tick = h("input", { type: "checkbox", "aria-label": `Compare ${entry.title}` });
+      // Not a stop of its own: there would be one for every method.
+      const tick = h("input", {
+        type: "checkbox",
+        tabindex: "-1",
+        "aria-label": `Compare ${entry.title}`,
+      });
       const toggle = h(
         "button",
         {
@@ -157,6 +166,9 @@ export function methodsBar(element: HTMLElement, context: Context): View {
           "data-part": "method-toggle",
           "data-method": entry.id,
           "aria-pressed": "false",
+          "aria-description": entry.available
+            ? "Shift and Space together compare it with others."
+            : `Not available here: ${entry.reason}`,
         },
         entry.title,
       );
@@ -176,6 +188,7 @@ export function methodsBar(element: HTMLElement, context: Context): View {
       if (next.traits.catalogue !== catalogue) {
         catalogue = next.traits.catalogue;
         build();
+        shown = "";
       }
       let front: Element | null = null;
       const full = next.traits.compared.length >= MOST_COMPARED;
@@ -203,6 +216,10 @@ export function methodsBar(element: HTMLElement, context: Context): View {
       const active = families.querySelector(`${TOGGLE}[tabindex="0"]`);
       const focused = active?.matches(":focus") ? active : front;
       setRoving(families, TOGGLE, focused ?? families.querySelector(TOGGLE));
+      if (shown !== next.traits.method) {
+        shown = next.traits.method;
+        reveal();
+      }
       const method = next.method;
       setText(measures, method ? `${method.title}: ${method.measures}` : "");
       show(about, method !== undefined);

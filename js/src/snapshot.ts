@@ -1,11 +1,24 @@
-/** A view as an SVG: boxes, texts and canvases at the places where the browser has put them. */
+/** A view as an SVG: boxes, texts and canvases at the places where the browser has put them,
+ * under a few lines that say what the picture shows. */
 
 import type { Context } from "./context";
+import { shorten } from "./format";
+import type { State } from "./state";
+import type { MethodEntry, ViewName } from "./types";
+import { quoted } from "./words";
 
 const NS = "http://www.w3.org/2000/svg";
+const MARGIN = 12;
+const TEXT_LETTERS = 80;
+/** Sentences that tell what to do on the screen: a picture cannot be clicked. */
+const INSTRUCTION = /^(Click|Drag|Hover|Move|Point|Press|Tap|Tick)\b/;
+const SENTENCE = /[^.!?]+[.!?]*\s*/g;
 const LEFT_OUT =
   "details, button, select, input, .mix-hidden, .mix-controls, .mix-segments, [hidden]";
 const KEPT = ".mix-thumb, .mix-head-grid button";
+
+/** A shadow that is a line around: what is chosen has one. */
+const RING = /^(rgb\([^)]*\)) 0px 0px 0px (\d+)px/;
 
 interface Box {
   x: number;
@@ -23,26 +36,30 @@ function node(tag: string, attributes: Record<string, string | number>): SVGElem
 const isClear = (colour: string) =>
   colour === "" || colour === "transparent" || /, 0\)$/.test(colour);
 
-export function toSvg(panel: HTMLElement, context: Context): string {
-  const { svg } = draw(panel, context);
+export function toSvg(panel: HTMLElement, context: Context, state?: State): string {
+  const { svg } = draw(panel, context, state);
   return new XMLSerializer().serializeToString(svg);
 }
 
 function draw(
   panel: HTMLElement,
   context: Context,
+  state: State | undefined,
 ): { svg: SVGElement; width: number; height: number } {
-  const margin = 12;
   const frame = panel.getBoundingClientRect();
+  const head = drawHead(panel, context, state, frame.width);
+  const gaps = gapsIn(panel);
+  const above = (top: number) =>
+    gaps.reduce((sum, gap) => sum + (gap.top < top ? gap.height : 0), 0);
   const [width, height] = [
-    Math.ceil(frame.width) + 2 * margin,
-    Math.ceil(frame.height) + 2 * margin,
+    Math.ceil(frame.width) + 2 * MARGIN,
+    Math.ceil(frame.height + head.height - above(frame.bottom)) + 2 * MARGIN,
   ];
   const svg = node("svg", { xmlns: NS, width, height, viewBox: `0 0 ${width} ${height}` });
-  svg.append(node("rect", { width, height, fill: context.inks().ground }));
+  svg.append(node("rect", { width, height, fill: context.inks().ground }), ...head.lines);
   const place = (box: DOMRect): Box => ({
-    x: box.left - frame.left + margin,
-    y: box.top - frame.top + margin,
+    x: box.left - frame.left + MARGIN,
+    y: box.top - frame.top - above(box.top) + MARGIN + head.height,
     width: box.width,
     height: box.height,
   });
@@ -50,16 +67,181 @@ function draw(
   return { svg, width, height };
 }
 
+/** Rows of the view that are left out as a whole: what is below them moves up. */
+function gapsIn(panel: HTMLElement): { top: number; height: number }[] {
+  const rows = [
+    ...panel.querySelectorAll<HTMLElement>(":scope > .mix-view:not([hidden]) > :not([hidden])"),
+  ];
+  return rows.flatMap((row, i) => {
+    const next = rows[i + 1];
+    if (!next || !leftOut(row) || row.querySelector("h4")) return [];
+    const { top } = row.getBoundingClientRect();
+    return [{ top, height: next.getBoundingClientRect().top - top }];
+  });
+}
+
+/** What the picture shows, then the sentences that the screen has over the view. */
+function drawHead(
+  panel: HTMLElement,
+  context: Context,
+  state: State | undefined,
+  width: number,
+): { lines: SVGElement[]; height: number } {
+  const inks = context.inks();
+  const lines: SVGElement[] = [];
+  let height = 0;
+  const write = (text: string, size: number, weight: number, fill: string) => {
+    const font = { "font-family": inks.font, "font-size": size, "font-weight": weight };
+    for (const line of wrapped(text, width, `${weight} ${size}px ${inks.font}`, size)) {
+      height += 1.45 * size;
+      const made = node("text", { x: MARGIN, y: MARGIN + height - 0.4 * size, fill, ...font });
+      made.textContent = line;
+      lines.push(made);
+    }
+  };
+  const size = inks.size / 0.86; // the ordinary size of text: inks hold the small one
+  if (state) write(about(state, panel), size, 600, inks.text);
+  for (const words of context.root.querySelectorAll<HTMLElement>(":scope > p:not([role])")) {
+    const caption = words.matches(".mix-caption");
+    const text = words.hidden ? "" : withoutInstructions(words.textContent ?? "");
+    if (text) write(text, caption ? size : inks.size, 400, caption ? inks.text : inks.muted);
+  }
+  return { lines, height: height > 0 ? height + 8 : 0 };
+}
+
+/** Text, methods, focus and target, layers: whatever the view depends on. */
+export function about(state: State, panel: HTMLElement): string {
+  const { text, text_pair: second, view } = state.traits;
+  const given = shorten([text, second].filter(Boolean).join(" / "), TEXT_LETTERS);
+  const methods = methodsIn(view, state, panel);
+  const byToken = methods.some((method) => method.yields === "maps" || !method.class_specific);
+  const byClass = view === "faithfulness" || methods.some((method) => method.class_specific);
+  const parts = [
+    given && quoted(given),
+    methods.map((method) => method.title).join(", "),
+    byToken && FOCUSED.has(view) && `focus ${quoted(state.focusLabel)}`,
+    byClass && state.targetLabel && `target ${quoted(state.targetLabel)}`,
+    layersIn(view, state, methods, panel),
+  ];
+  return parts.filter(Boolean).join(" · ");
+}
+
+const FOCUSED: ReadonlySet<ViewName> = new Set(["text", "layers", "map", "compare"]);
+
+function methodsIn(view: ViewName, state: State, panel: HTMLElement): MethodEntry[] {
+  if (view === "heads") return [];
+  if (view === "compare" || view === "faithfulness") return state.compared;
+  const front = state.method ? [state.method] : [];
+  if (view !== "multiples") return front;
+  const names = thumbsIn(panel);
+  const shown = state.compared.filter((method) => names.includes(method.title));
+  return shown.length > 0 ? shown : front;
+}
+
+/** Only the view of small pictures knows whether these are layers or methods. */
+const thumbsIn = (panel: HTMLElement) =>
+  [...panel.querySelectorAll(".mix-view-multiples .mix-thumb")].map((thumb) =>
+    (thumb.textContent ?? "").trim(),
+  );
+
+function layersIn(
+  view: ViewName,
+  state: State,
+  methods: MethodEntry[],
+  panel: HTMLElement,
+): string {
+  const { aggregate, head } = state.traits;
+  const front = methods[0];
+  const last = Math.max(state.layers - 1, 0);
+  if (view === "heads")
+    return `attention in layer ${state.layer}, ${head < 0 ? "all heads on average" : `head ${head}`}`;
+  if (view === "faithfulness" || methods.every((method) => method.yields === "scores")) return "";
+  if (view === "graph") return `layers 0 to ${last}`;
+  const each =
+    view === "layers" || (view === "multiples" && !thumbsIn(panel).includes(front?.title ?? ""));
+  const layer = each ? "each layer" : `layer ${front ? state.reached(front.id) : state.layer}`;
+  if (aggregate === "layer") return `${layer} alone`;
+  const added = methods.every((method) => method.yields !== "maps");
+  return `${added || aggregate === "sum" ? "sum" : "rollout"} up to ${layer}`;
+}
+
+export function withoutInstructions(text: string): string {
+  return text.replace(SENTENCE, (said) => (INSTRUCTION.test(said) ? "" : said)).trim();
+}
+
+function wrapped(text: string, width: number, font: string, size: number): string[] {
+  const paper = document.createElement("canvas").getContext("2d");
+  if (paper) paper.font = font;
+  const fits = (line: string) =>
+    (paper?.measureText(line).width ?? 0.55 * size * line.length) <= width;
+  const lines: string[] = [];
+  for (const word of text.split(/\s+/).filter(Boolean)) {
+    const longer = `${lines.at(-1) ?? ""} ${word}`.trim();
+    if (lines.length > 0 && fits(longer)) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
+}
+
 function walk(element: Element, into: SVGElement, place: (box: DOMRect) => Box): void {
   for (const child of element.childNodes) {
     if (child instanceof Text) drawText(child, into, place);
     else if (child instanceof HTMLCanvasElement) drawCanvas(child, into, place);
     else if (child instanceof HTMLElement) {
-      if (child.matches(LEFT_OUT) && !child.matches(KEPT)) continue;
+      if (leftOut(child)) {
+        drawHeading(child, into, place);
+        continue;
+      }
       drawBox(child, into, place);
       walk(child, into, place);
     }
   }
+}
+
+function leftOut(element: Element): boolean {
+  if (element.matches("p, .mix-notice") && onlyInstructs(element)) return true;
+  return element.matches(LEFT_OUT) && !element.matches(KEPT);
+}
+
+function onlyInstructs(element: Element): boolean {
+  const words = (element.querySelector("p") ?? element).textContent ?? "";
+  return words.trim() !== "" && withoutInstructions(words) === "";
+}
+
+/** Controls with a heading, as words: "Difference: this minus that". */
+function drawHeading(bar: HTMLElement, into: SVGElement, place: (box: DOMRect) => Box): void {
+  const title = bar.hidden ? null : bar.querySelector("h4");
+  if (!title) return;
+  const words = [...bar.children]
+    .filter((child) => child !== title && !child.matches("button, [hidden]"))
+    .map((child) =>
+      child instanceof HTMLSelectElement ? child.selectedOptions[0]?.text : child.textContent,
+    );
+  const { x, y, height } = place(title.getBoundingClientRect());
+  into.append(
+    textNode(
+      `${title.textContent}: ${words.join(" ")}`,
+      x,
+      y + height / 2,
+      getComputedStyle(title),
+    ),
+  );
+}
+
+function textNode(content: string, x: number, middle: number, style: CSSStyleDeclaration) {
+  const size = Number.parseFloat(style.fontSize);
+  const struck = style.textDecorationLine === "line-through";
+  const made = node("text", {
+    x,
+    y: middle + size * 0.35,
+    fill: style.color,
+    "font-family": style.fontFamily,
+    "font-size": size,
+    "font-weight": style.fontWeight,
+    ...(struck ? { "text-decoration": "line-through" } : {}),
+  });
+  made.textContent = content;
+  return made;
 }
 
 function drawBox(element: HTMLElement, into: SVGElement, place: (box: DOMRect) => Box): void {
@@ -76,38 +258,35 @@ function drawBox(element: HTMLElement, into: SVGElement, place: (box: DOMRect) =
     return;
   }
   const rx = Math.min(Number.parseFloat(style.borderTopLeftRadius) || 0, height / 2);
-  into.append(node("rect", { x, y, width, height, rx, fill: style.backgroundColor }));
+  const [, stroke, line] = style.boxShadow.match(RING) ?? [];
+  const ring = stroke && line ? { stroke, "stroke-width": line } : {};
+  into.append(node("rect", { x, y, width, height, rx, fill: style.backgroundColor, ...ring }));
 }
 
 function drawText(text: Text, into: SVGElement, place: (box: DOMRect) => Box): void {
-  const content = text.data.replace(/\s+/g, " ");
   const parent = text.parentElement;
-  if (!content.trim() || !parent) return;
+  if (!text.data.trim() || !parent) return;
   const style = getComputedStyle(parent);
-  const size = Number.parseFloat(style.fontSize);
   for (const line of linesOf(text)) {
     const { x, y, height } = place(line.box);
-    const made = node("text", {
-      x,
-      y: y + height / 2 + size * 0.35,
-      fill: style.color,
-      "font-family": style.fontFamily,
-      "font-size": size,
-      "font-weight": style.fontWeight,
-    });
-    made.textContent = line.text;
-    into.append(made);
+    into.append(textNode(line.text, x, y + height / 2, style));
   }
 }
 
-/** The lines that the browser has broken a text into. */
+/** The lines that the browser has broken a text into, without what tells the reader to do. */
 function linesOf(text: Text): { text: string; box: DOMRect }[] {
   const range = document.createRange();
   range.selectNodeContents(text);
-  if (range.getClientRects().length <= 1)
+  // A token of the text may begin like an instruction: only sentences over a picture are cut.
+  const told = text.parentElement?.matches("p")
+    ? [...text.data.matchAll(SENTENCE)].filter(([said]) => INSTRUCTION.test(said))
+    : [];
+  if (range.getClientRects().length <= 1 && told.length === 0)
     return [{ text: text.data, box: range.getBoundingClientRect() }];
   const lines: { text: string; box: DOMRect }[] = [];
   for (const word of text.data.matchAll(/\S+\s*/g)) {
+    const place = word.index;
+    if (told.some((said) => said.index <= place && place < said.index + said[0].length)) continue;
     range.setStart(text, word.index);
     range.setEnd(text, word.index + word[0].length);
     const box = range.getBoundingClientRect();
@@ -131,8 +310,8 @@ function drawCanvas(
   );
 }
 
-export async function toPng(panel: HTMLElement, context: Context): Promise<Blob> {
-  const { svg, width, height } = draw(panel, context);
+export async function toPng(panel: HTMLElement, context: Context, state?: State): Promise<Blob> {
+  const { svg, width, height } = draw(panel, context, state);
   const source = new XMLSerializer().serializeToString(svg);
   const image = new Image();
   await new Promise((resolve, reject) => {

@@ -15,6 +15,9 @@ import {
 } from "./types";
 import { type Layout, layOut, mergeColumns, mergeMap, type Shares } from "./units";
 
+/** So many methods are shown at a time. */
+const MOST_SHOWN = 4;
+
 /** Up to here the kernel pushes every map by itself; longer texts are asked for. */
 export const PUSHED_TOKENS = 192;
 
@@ -41,6 +44,8 @@ export interface State {
   run(id: string): RunInfo | undefined;
   /** The method in front and those ticked, in that order, at most four. */
   readonly compared: MethodEntry[];
+  /** Those that are ticked too, but are one too many. */
+  readonly leftOut: MethodEntry[];
   /** Column labels, row labels, the focus in words. */
   label(unit: number): string;
   readonly focusLabel: string;
@@ -49,7 +54,9 @@ export interface State {
   scores(id: string, layer?: number, aggregate?: Aggregate): Shares | undefined;
   map(id: string, aggregate: Aggregate, layer: number): Grid | undefined;
   /** The small picture of a map, or the map itself where it is there. */
-  thumbnail(id: string, aggregate: "layer" | "rollout", layer: number): Grid | undefined;
+  thumbnail(id: string, aggregate: Aggregate, layer: number): Grid | undefined;
+  /** Whether sums have thumbnails: of long texts there are reduced pictures, but none of sums. */
+  readonly smallSums: boolean;
   /** Maps of single layers by token, as far as they are there; `undefined` where not. */
   tokenMaps(id: string, upTo: number): (Float32Array | undefined)[];
   shared(what: "heads" | "head_stats", layer?: number): Tensor | undefined;
@@ -218,10 +225,10 @@ export function derive(host: Host, store: Store): State {
     "";
   const label = (unit: number) => layout.units[unit]?.text ?? "";
 
-  const compared = [...new Set([traits.method, ...traits.compared])]
+  const ticked = [...new Set([traits.method, ...traits.compared])]
     .map(entry)
-    .filter((found) => found !== undefined)
-    .slice(0, 4);
+    .filter((found) => found !== undefined);
+  const compared = ticked.slice(0, MOST_SHOWN);
 
   function measured(): Measured | undefined {
     const runs = compared.map(({ id }) => [id, run(id)?.run ?? ""] as const);
@@ -251,6 +258,7 @@ export function derive(host: Host, store: Store): State {
     entry,
     run,
     compared,
+    leftOut: ticked.slice(MOST_SHOWN),
     measured,
     label,
     focusLabel: label(layout.focus),
@@ -265,6 +273,7 @@ export function derive(host: Host, store: Store): State {
       const tensor = tokenMap(id, aggregate, at);
       return tensor && merged(id, tensor);
     },
+    smallSums: short,
     tokenMaps: (id, upTo) =>
       Array.from({ length: upTo + 1 }, (_, l) => tokenMap(id, "layer", l)?.values),
     shared(what, at) {

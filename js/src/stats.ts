@@ -15,14 +15,46 @@ export function largestSize(values: ArrayLike<number>): number {
   return peak;
 }
 
-/** The size below which the given share of the values lies; exact for small arrays. */
+const HALF = 1 << 16;
+
+/**
+ * The size below which the given share of the values lies. All of them are looked at: a sample at
+ * even steps may meet a matrix on its diagonal only, or never. Without sorting: floats that are not
+ * negative are in the order of their bits, so two rounds of counting find the value, first by the
+ * upper half of the bits, then by the lower.
+ */
 export function quantileOfSize(values: ArrayLike<number>, share: number): number {
-  const step = Math.max(1, Math.floor(values.length / 20_000));
-  const sample = new Float32Array(Math.ceil(values.length / step));
-  for (let i = 0, at = 0; at < values.length; at += step)
-    sample[i++] = Math.abs((values[at] as number) || 0);
-  sample.sort();
-  return sample[Math.min(sample.length - 1, Math.floor(share * sample.length))] ?? 0;
+  const count = values.length;
+  if (count === 0) return 0;
+  const sizes = new Float32Array(count);
+  for (let i = 0; i < count; i++) sizes[i] = Math.abs((values[i] as number) || 0);
+  const bits = new Uint32Array(sizes.buffer);
+  const wanted = Math.min(count - 1, Math.floor(share * count));
+  const uppers = new Uint32Array(HALF);
+  for (let i = 0; i < count; i++) tally(uppers, (bits[i] as number) >>> 16);
+  const upper = holding(uppers, wanted);
+  const lowers = new Uint32Array(HALF);
+  for (let i = 0; i < count; i++) {
+    const own = bits[i] as number;
+    if (own >>> 16 === upper.at) tally(lowers, own & (HALF - 1));
+  }
+  const lower = holding(lowers, wanted - upper.before);
+  return new Float32Array(Uint32Array.of(upper.at * HALF + lower.at).buffer)[0] as number;
+}
+
+function tally(counts: Uint32Array, at: number): void {
+  counts[at] = (counts[at] as number) + 1;
+}
+
+/** Which bin holds the value of a place (from 0), and how many values lie in those before it. */
+function holding(counts: Uint32Array, place: number): { at: number; before: number } {
+  let before = 0;
+  let at = 0;
+  while (at < counts.length - 1 && before + (counts[at] as number) <= place) {
+    before += counts[at] as number;
+    at++;
+  }
+  return { at, before };
 }
 
 /** Place of each value, 1 for the largest; ties share the better place. */

@@ -143,15 +143,17 @@ const TEXTS = new Set(
   ),
 );
 const FRACTIONS = new Set(["frac", "tfrac", "dfrac", "cfrac"]);
-const IGNORED = new Set(
-  "left right big Big bigg Bigg bigl bigr Bigl Bigr limits nolimits displaystyle textstyle".split(
-    " ",
-  ),
-);
+/** \big is passed over too: many fonts have no bracket between their plain one and one of two lines. */
+const IGNORED = new Set("big bigl bigr bigm limits nolimits displaystyle textstyle".split(" "));
+/** Heights that are asked for by name, in em; the letters l, r and m after them say the side. */
+const HEIGHTS: Record<string, number> = { Big: 1.8, bigg: 2.4, Bigg: 3 };
+const BRACKETS = new Set("()[]{}|‖⟨⟩⌈⌉⌊⌋");
 const ABOVE_AND_BELOW = new Set(["∑", "∏"]);
 
 type Piece =
   | { kind: "leaf"; tag: "mi" | "mn" | "mo" | "mtext"; text: string }
+  /** As high as what it encloses, or of the given height in em. */
+  | { kind: "bracket"; text: string; height: "fit" | number }
   | { kind: "row"; items: Piece[] }
   | { kind: "fraction"; over: Piece; under: Piece }
   | { kind: "root"; of: Piece }
@@ -265,11 +267,11 @@ class Reader {
   }
 
   private command(name: string): Piece | null {
-    if (IGNORED.has(name)) {
-      this.skipBlank();
-      if (this.tokens[this.at] === "." && (name === "left" || name === "right")) this.at++;
-      return null;
-    }
+    if (IGNORED.has(name)) return null;
+    if (name === "left") return this.enclosed();
+    if (name === "right") return this.bracket("fit");
+    const height = HEIGHTS[name.replace(/[lrm]$/, "")];
+    if (height) return this.bracket(height);
     if (FRACTIONS.has(name)) {
       return { kind: "fraction", over: this.digit(), under: this.digit() };
     }
@@ -283,6 +285,35 @@ class Reader {
     const symbol = SYMBOLS[name];
     if (symbol) return { kind: "leaf", tag: "mi", text: symbol };
     return { kind: "leaf", tag: "mo", text: OPERATORS[name] ?? name };
+  }
+
+  /** From \left to its \right: a row of its own, so that its brackets are as high as it is. */
+  private enclosed(): Piece {
+    const items: (Piece | null)[] = [this.bracket("fit")];
+    for (;;) {
+      const token = this.tokens[this.at];
+      if (token === undefined || token === "}") break;
+      if (token === "\\right") {
+        this.at++;
+        items.push(this.bracket("fit"));
+        break;
+      }
+      items.push(this.scripted());
+    }
+    return { kind: "row", items: items.filter((item) => item !== null) };
+  }
+
+  /** The sign after a command that sets its height; a full stop stands for none. */
+  private bracket(height: "fit" | number): Piece | null {
+    this.skipBlank();
+    if (this.tokens[this.at] === ".") {
+      this.at++;
+      return null;
+    }
+    const sign = this.piece();
+    return sign?.kind === "leaf" && BRACKETS.has(sign.text)
+      ? { kind: "bracket", text: sign.text, height }
+      : sign;
   }
 
   /** TeX reads \tfrac12 as one half: without braces an argument is one digit. */
@@ -309,9 +340,21 @@ function build(piece: Piece): Element {
   switch (piece.kind) {
     case "leaf": {
       const leaf = node(piece.tag);
-      leaf.textContent = piece.text;
-      if (piece.text === "|" || piece.text === "‖") leaf.setAttribute("stretchy", "false");
+      // MathML drops blanks at the ends of a text, TeX keeps them.
+      leaf.textContent =
+        piece.tag === "mtext" ? piece.text.replace(/^\s+|\s+$/g, "\u00a0") : piece.text;
+      if (piece.tag === "mo" && BRACKETS.has(piece.text)) leaf.setAttribute("stretchy", "false");
       return leaf;
+    }
+    case "bracket": {
+      const sign = node("mo");
+      sign.textContent = piece.text;
+      sign.setAttribute("stretchy", "true");
+      if (piece.height === "fit") return sign;
+      sign.setAttribute("symmetric", "true");
+      sign.setAttribute("minsize", `${piece.height}em`);
+      sign.setAttribute("maxsize", `${piece.height}em`);
+      return sign;
     }
     case "row":
       return node("mrow", ...piece.items.map(build));
@@ -349,6 +392,8 @@ function write(piece: Piece): string {
     return [...text].length > 1 ? `(${text})` : text;
   };
   switch (piece.kind) {
+    case "bracket":
+      return piece.text;
     case "leaf":
       return /^[=≤≥≠≈∝∼∈→←+−⊙]$/.test(piece.text) ? ` ${piece.text} ` : piece.text;
     case "row":

@@ -59,6 +59,8 @@ export interface MethodEntry {
   combine: Combine;
   signed: boolean;
   class_specific: boolean;
+  /** Its scores are the same whatever the focus token. */
+  any_focus?: boolean;
   paper: string;
   year: number;
   link: string;

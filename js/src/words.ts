@@ -90,6 +90,45 @@ export function treatment(state: State, method: MethodEntry, hidden: number): st
   return notes;
 }
 
+const listed = (names: string[]) =>
+  names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+
+/** Which ticked methods are not shown; "" if all are. */
+export function leftOutWords({ compared, leftOut }: State): string {
+  if (leftOut.length === 0) return "";
+  const most = ["", "One", "Two", "Three", "Four"][compared.length] ?? String(compared.length);
+  const is = leftOut.length === 1 ? "is" : "are";
+  return `${most} are shown at a time; ${listed(leftOut.map((one) => one.title))} ${is} left out.`;
+}
+
+/** Which of the methods cannot be drawn as maps; "" if all can. */
+export function withoutMapsWords(methods: readonly MethodEntry[]): string {
+  const without = methods.filter((method) => method.yields !== "maps");
+  if (without.length === 0) return "";
+  const one = without.length === 1;
+  const names = listed(without.map((method) => method.title));
+  return `${names} ${one ? "has" : "have"} no maps, so ${one ? "it is" : "they are"} not drawn here.`;
+}
+
+/** How to get methods beside the one in front, or why there are none. */
+export function othersWords(state: State, purpose: string): string {
+  const { live, traits, method } = state;
+  const others = traits.catalogue.some((entry) => entry.available && entry.id !== method?.id);
+  if (live || others) return `Tick the boxes of one to three more methods above to ${purpose}.`;
+  return `This page holds only ${method?.title ?? "one method"}; any other needs the notebook.`;
+}
+
+/** The tokens that numbers over what is shown go by. */
+export function shownTokens({ layout, traits }: State): string {
+  const { cols, units } = layout;
+  const kind = traits.unit === "words" ? "word" : "token";
+  const count = cols.length;
+  if (count < units.length)
+    return `the ${plural(count, `ordinary ${kind}`)}, special tokens hidden`;
+  const special = units.some((unit) => unit.special);
+  return `all ${plural(count, `shown ${kind}`)}${special ? ", special tokens included" : ""}`;
+}
+
 /** Why there is nothing to see yet, or at all. */
 export function lacking(state: State, id: string): string {
   const run = state.run(id);

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { random, scene } from "../dev/synthetic";
 import { contrast, levelOf, mapScale, paint, palette, parseHex, rowScale } from "../src/colour";
 import { cost, duration, number, percent } from "../src/format";
 import { quantileOfSize, ranks, spearman, unitMass } from "../src/stats";
@@ -22,6 +23,41 @@ test("sizes sum to 1", () => {
 test("quantiles of sizes", () => {
   expect(quantileOfSize([-4, 1, 2, 3], 0.99)).toBe(4);
   expect(quantileOfSize([], 0.5)).toBe(0);
+  expect(quantileOfSize([0, 0, Number.NaN], 0.9)).toBe(0);
+  const sizes = Float32Array.from({ length: 1000 }, (_, i) => Math.sin(i) * 10 ** ((i % 9) - 6));
+  const sorted = sizes.map(Math.abs).sort();
+  for (const share of [0, 0.1, 0.5, 0.77, 0.999, 1])
+    expect(quantileOfSize(sizes, share)).toBe(sorted[Math.min(999, Math.floor(1000 * share))]);
+});
+
+/** Strong on the diagonal, weak and uneven beside it. */
+function diagonal(n: number, copies = 1): Float32Array {
+  const next = random(n);
+  return Float32Array.from({ length: copies * n * n }, (_, i) =>
+    (i % (n * n)) % (n + 1) === 0 ? 0.3 : 0.01 * next(),
+  );
+}
+
+// Lengths at which even steps met the diagonal always, or never.
+test.each([119, 142, 200, 284, 355])("a diagonal of %d does not set the scale", (n) => {
+  const blues = palette("blues", "light");
+  const one = mapScale(blues, diagonal(n), false, n);
+  const layers = mapScale(blues, diagonal(n, 12), false, n);
+  expect(one.clipped && layers.clipped).toBe(true);
+  expect(one.max).toBeGreaterThan(0.0155);
+  expect(one.max).toBeLessThan(0.0161);
+  expect(Math.abs(one.max / layers.max - 1)).toBeLessThan(0.01);
+});
+
+test("the scale of a map is that of its reduced picture, closely", () => {
+  const blues = palette("blues", "light");
+  const { answer } = scene("long355", { layers: 2, heads: 1 });
+  const [full, small] = (["rollout", "overview"] as const).map((what) => {
+    const found = answer({ run: "run-alti", what, of: "rollout", layer: 1 });
+    if (!found) throw new Error(`There is no ${what}.`);
+    return mapScale(blues, found.values, false, found.shape[1] ?? 0).max;
+  }) as [number, number];
+  expect(Math.max(full / small, small / full)).toBeLessThan(1.5);
 });
 
 test("ink is readable on every colour of every scale", () => {
@@ -78,6 +114,8 @@ test("a scale says when it clips: one value far above all others", () => {
   expect(scale.max).toBeCloseTo(0.16);
   const row = rowScale(blues, [0.8, 0.05, 0.04], false);
   expect([row.clipped, row.max]).toEqual([true, 0.05 * 1.6]);
+  // Next to nothing is left for the others: it is not drawn as much.
+  expect(rowScale(blues, [0.98, 0.005, 0.004], false).max).toBeCloseTo(0.098);
   const even = rowScale(blues, [0.3, 0.25, 0.04], false);
   expect([even.clipped, even.max]).toEqual([false, 0.3]);
   expect(rowScale(blues, [0, 0], false).max).toBe(1);
@@ -87,6 +125,7 @@ test("numbers in words", () => {
   expect(number(0)).toBe("0");
   expect(number(-0.12345)).toBe("−0.123");
   expect(number(1e-7)).toBe("1.0e−7");
+  expect(number(-4.2e-4)).toBe("−4.2e−4");
   expect(number(Number.NaN)).toBe("not a number");
   expect(percent(0.1234)).toBe("12 %");
   expect(percent(0.0004)).toBe("< 0.1 %");

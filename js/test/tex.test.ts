@@ -32,6 +32,31 @@ test("norms, roots, Greek, functions, words", () => {
   expect(toText(String.raw`\text{a word}`)).toBe("a word");
 });
 
+test("a text keeps the blanks at its ends, which MathML would drop", () => {
+  const math = toMath(String.raw`\text{the layer with } v_j`);
+  expect(math.querySelector("mtext")?.textContent).toBe("the layer with\u00a0");
+  expect(toText(String.raw`\text{the layer with } v_j`)).toBe("the layer with v_j");
+});
+
+test("brackets are high where it is asked for", () => {
+  const heights = (source: string) =>
+    [...toMath(source).querySelectorAll("mo")].map((sign) =>
+      ["stretchy", "maxsize"]
+        .map((name) => sign.getAttribute(name))
+        .join(" ")
+        .trim(),
+    );
+  expect(heights("(a)")).toEqual(["false", "false"]);
+  expect(heights(String.raw`\big(a\big)`)).toEqual(["false", "false"]);
+  expect(heights(String.raw`\Bigl(a\Bigr)`)).toEqual(["true 1.8em", "true 1.8em"]);
+  expect(heights(String.raw`\left\lVert a \right\rVert`)).toEqual(["true", "true"]);
+  // Only as high as what they enclose, and what follows belongs to all of it.
+  expect(short(String.raw`\frac12 \left( a \right)^2`)).toBe(
+    "mrow(mfrac(mn:1 mn:2) msup(mrow(mo:( mi:a mo:)) mn:2))",
+  );
+  expect(short(String.raw`\left. a \right|_0`)).toBe("msub(mrow(mi:a mo:|) mn:0)");
+});
+
 test("the formulas of the first methods", () => {
   expect(toText(String.raw`M_{ij} = \frac{1}{H} \sum_h A^h_{ij}`)).toBe("M_(ij) = 1/H∑_hA_(ij)^h");
   expect(toText(String.raw`M = \tfrac12 W + \tfrac12 I, \quad R^l = M^l R^{l-1}`)).toBe(
@@ -51,6 +76,10 @@ test.each([
   "x^",
   "\\frac",
   "\\left(",
+  "\\right)",
+  "\\left",
+  "{\\left(}",
+  "\\big",
   "<img onerror=1>",
 ])("odd input %j gives a tree and loses nothing it could show", (source) => {
   const math = toMath(source);

@@ -24,6 +24,7 @@ TEXT, MUTED, LINE, ACCENT, EDGE = "#1f2328", "#5b6470", "#d0d5db", "#b3470a", "#
 _LEVELS = 256
 # How far a scale goes beyond what most values reach, as in js/src/colour.ts.
 _BEYOND = 1.6
+_FAINTEST = 0.1
 
 
 @lru_cache
@@ -103,9 +104,11 @@ def row_scale(
     *,
     darkest: float | None = None,
 ) -> Scale:
-    """A scale for rows [..., n]: one token far above all others of its row does not set it."""
+    """A scale for rows [..., n]: one token far above all others of its row does not set it,
+    unless next to nothing is left for the others: they stay pale then."""
     sizes = np.sort(_sizes(values), axis=-1)
     most = float(sizes[..., -2].max()) if sizes.shape[-1] > 1 else 0.0
+    most = max(most, _FAINTEST * float(sizes.max()) / _BEYOND) if most > 0 else 0.0
     return scale_for(values, signed, colours, darkest=darkest, most=most)
 
 

@@ -1,16 +1,25 @@
 /** Two to four methods side by side, and the difference of two. */
 
-import { mapScale, rowScale } from "../colour";
+import { mapScale, rowScale, type Scale } from "../colour";
 import type { Context, View } from "../context";
-import { h, setAttributes, setText, sync } from "../dom";
-import { number, plural } from "../format";
+import { h, setAttributes, setText, show } from "../dom";
+import { number } from "../format";
 import { createHeatmap, type Heatmap } from "../heatmap";
-import { createLegend } from "../legend";
+import { createLegend, type Legend } from "../legend";
 import type { State } from "../state";
 import { spearman, unitMass } from "../stats";
 import { createTable } from "../table";
 import type { MethodEntry } from "../types";
-import { lacking, meaning, quoted } from "../words";
+import {
+  captionOf,
+  lacking,
+  leftOutWords,
+  meaning,
+  othersWords,
+  quoted,
+  shownTokens,
+  withoutMapsWords,
+} from "../words";
 import { breakAt, createNotice } from "./shared";
 import { drawBlocks } from "./text";
 
@@ -19,8 +28,17 @@ interface Scored {
   values: Float32Array | null;
 }
 
+/** What is said of the methods: once where it holds for all, else of each. */
+interface Said {
+  all: string;
+  each: string[];
+}
+
+const SIGNED = "orange speaks against, blue speaks for";
+
 export function compareView(element: HTMLElement, context: Context): View {
   const caption = h("p", { class: "mix-caption" });
+  const dropped = h("p", { class: "mix-notes", "data-part": "left-out" });
   const notice = createNotice(context);
   const asText = h("button", { type: "button", class: "mix-button" }, "as text");
   const asMaps = h("button", { type: "button", class: "mix-button" }, "as maps");
@@ -52,12 +70,13 @@ export function compareView(element: HTMLElement, context: Context): View {
   const lower = h("section", { class: "mix-difference" }, differenceHead, agreement, difference);
   const differenceMap = mapBox(context, () => state);
   lower.append(differenceMap.element, legend.element, correlations, table.element);
-  element.append(choice, caption, notice.element, rows, maps, lower);
+  element.append(choice, caption, dropped, notice.element, rows, maps, lower);
 
   let mode: "text" | "maps" = "text";
   let state: State | undefined;
   let pair: [string, string] = ["", ""];
   const boxes: MapBox[] = [];
+  const lines: Row[] = [];
   context.listen(asText, "click", () => pick("text"));
   context.listen(asMaps, "click", () => pick("maps"));
   context.listen(first, "change", () => set([first.value, pair[1]]));
@@ -89,8 +108,18 @@ export function compareView(element: HTMLElement, context: Context): View {
     second.value = b;
   }
 
-  function drawMaps(next: State, methods: MethodEntry[]): void {
-    const shown = mode === "maps" ? methods.filter((method) => method.yields === "maps") : [];
+  function drawRows(next: State, scored: Scored[], said: Said): void {
+    while (lines.length < scored.length) {
+      const line = createRow(context);
+      lines.push(line);
+      rows.append(line.element);
+    }
+    lines.forEach((line, i) => {
+      line.update(next, scored[i] ?? null, said.each[i] ?? "");
+    });
+  }
+
+  function drawMaps(next: State, shown: MethodEntry[], said: Said): void {
     while (boxes.length < shown.length) {
       const box = mapBox(context, () => state);
       boxes.push(box);
@@ -99,10 +128,7 @@ export function compareView(element: HTMLElement, context: Context): View {
     boxes.forEach((box, i) => {
       const method = shown[i];
       const grid = method && next.map(method.id, next.traits.aggregate, next.layer);
-      box.update(
-        next,
-        method && grid ? { title: method.title, signed: method.signed, ...grid } : null,
-      );
+      box.update(next, method && grid ? { ...about(method, said.each[i] ?? ""), ...grid } : null);
     });
   }
 
@@ -120,7 +146,10 @@ export function compareView(element: HTMLElement, context: Context): View {
     const values = new Float32Array(a.values.length);
     const [left, right] = [rowShares(a), rowShares(b)];
     for (let i = 0; i < values.length; i++) values[i] = (left[i] as number) - (right[i] as number);
-    differenceMap.update(next, { title: "Difference", signed: true, ...a, values });
+    const [more, less] = pair.map((id) => next.entry(id)?.title ?? id);
+    const words = "Sizes of each row sum to 1 in both, so that their scales do not matter.";
+    const key = `blue: more by ${more}; orange: more by ${less}`;
+    differenceMap.update(next, { title: "Difference", words, key, signed: true, ...a, values });
   }
 
   return {
@@ -131,29 +160,33 @@ export function compareView(element: HTMLElement, context: Context): View {
       setAttributes(asMaps, { "aria-pressed": String(mode === "maps") });
       const enough = methods.length >= 2;
       notice.update(
-        enough
-          ? null
-          : "Tick the boxes of one to three more methods above to compare them with this one.",
+        enough ? null : othersWords(next, "compare them with this one"),
         enough ? [] : suggestions(next, context),
       );
       const scored = methods.map(
         (method): Scored => ({ method, values: next.scores(method.id)?.values ?? null }),
       );
-      setText(
-        caption,
-        methods[0] ? `${meaning(next, methods[0])} Each method has its own scale.` : "",
-      );
+      const asMap = mode === "maps" ? methods.filter((method) => method.yields === "maps") : [];
+      const said =
+        mode === "text"
+          ? together(methods.map((method) => meaning(next, method)))
+          : together(asMap.map((method) => captionOf(next, method, "map", next.layer)));
+      const scales = enough ? "Each method has its own scale." : "";
+      setText(caption, [said.all, scales].filter(Boolean).join(" "));
+      const lost = mode === "maps" ? [withoutMapsWords(methods), ...missing(next, asMap)] : [];
+      setText(dropped, [leftOutWords(next), ...lost].filter(Boolean).join(" "));
+      show(dropped, dropped.textContent !== "");
       rows.hidden = mode !== "text";
       maps.hidden = mode !== "maps";
-      if (mode === "text") drawRows(rows, next, context, scored);
-      drawMaps(next, methods);
+      if (mode === "text") drawRows(next, scored, said);
+      drawMaps(next, asMap, said);
       lower.hidden = !enough;
       if (!enough) return;
       choosePair(methods);
       const [a, b] = pair.map((id) => scored.find(({ method }) => method.id === id));
       drawDifferenceMap(next);
       drawDifference(next, a, b);
-      drawCorrelations(correlations, scored);
+      drawCorrelations(correlations, next, scored);
       table.update({
         caption: "Scores by method",
         rowTitle: "method",
@@ -185,9 +218,20 @@ export function compareView(element: HTMLElement, context: Context): View {
       difference.hidden ? null : scale,
       `blue: more by ${a.method.title}; orange: more by ${b.method.title} (sizes of each sum to 1)`,
     );
-    setText(agreement, agreementWords(a, b));
+    setText(agreement, agreementWords(next, a, b));
   }
 }
+
+function together(words: string[]): Said {
+  const same = words.every((one) => one === words[0]);
+  return same ? { all: words[0] ?? "", each: [] } : { all: "", each: words };
+}
+
+/** Why maps of methods that have maps are not there. */
+const missing = (state: State, methods: MethodEntry[]) =>
+  methods
+    .filter(({ id }) => !state.map(id, state.traits.aggregate, state.layer))
+    .map(({ id }) => lacking(state, id));
 
 /** Quick methods of other families, to begin with. */
 function suggestions(state: State, context: Context) {
@@ -204,7 +248,7 @@ function suggestions(state: State, context: Context) {
   }));
 }
 
-function agreementWords(a: Scored, b: Scored): string {
+function agreementWords(state: State, a: Scored, b: Scored): string {
   const rho = spearman(a.values ?? [], b.values ?? []);
   if (rho === null)
     return "Their rank correlation is not defined here: one of them gives every token the same score.";
@@ -218,40 +262,50 @@ function agreementWords(a: Scored, b: Scored): string {
           : rho > -0.2
             ? "do not agree on the ranking"
             : "rank the tokens in opposite ways";
-  return `${a.method.title} and ${b.method.title} ${how}: Spearman's rank correlation is ${number(rho)} over ${plural(a.values?.length ?? 0, "token")}.`;
+  return `${a.method.title} and ${b.method.title} ${how}: Spearman's rank correlation is ${number(rho)} over ${shownTokens(state)}.`;
 }
 
-function drawRows(parent: HTMLElement, state: State, context: Context, scored: Scored[]): void {
-  sync(
-    parent,
-    scored,
-    () =>
-      h(
-        "section",
-        { class: "mix-compare-row" },
-        h("h4", {}),
-        h("div", { class: "mix-blocks" }),
-        h("p", { class: "mix-notes" }),
-      ),
-    (section, { method, values }) => {
-      const [title, blocks, words] = section.children as unknown as [
-        HTMLElement,
-        HTMLElement,
-        HTMLElement,
-      ];
-      setText(title, method.title);
-      const scale = values && rowScale(context.palette(), values, method.signed);
-      drawBlocks(blocks, state, values ?? undefined, scale);
-      const text = scale
-        ? `${scale.signed ? `${number(scale.min)} to ` : "0 to "}${scale.clipped ? "≥ " : ""}${number(scale.max)}${method.yields === "scores" ? "; final scores, no layers" : ""}`
-        : lacking(state, method.id);
-      setText(words, text);
-      section.setAttribute("aria-label", method.title);
-    },
+interface Row {
+  element: HTMLElement;
+  update(state: State, scored: Scored | null, said: string): void;
+}
+
+/** One method: its name, what its scores mean, the shaded text and the key to its colours. */
+function createRow(context: Context): Row {
+  const title = h("h4", {});
+  const words = h("p", { class: "mix-notes" });
+  const blocks = h("div", { class: "mix-blocks" });
+  const lack = h("p", { class: "mix-notes" });
+  const legend: Legend = createLegend();
+  const element = h(
+    "section",
+    { class: "mix-compare-row" },
+    title,
+    words,
+    blocks,
+    lack,
+    legend.element,
   );
+  return {
+    element,
+    update(state, scored, said) {
+      element.hidden = scored === null;
+      if (!scored) return;
+      const { method, values } = scored;
+      setText(title, method.title);
+      setText(words, said);
+      show(words, said !== "");
+      const scale: Scale | null = values && rowScale(context.palette(), values, method.signed);
+      drawBlocks(blocks, state, values ?? undefined, scale);
+      setText(lack, scale ? "" : lacking(state, method.id));
+      show(lack, !scale);
+      legend.update(scale, method.signed ? SIGNED : "");
+      setAttributes(element, { "aria-label": method.title });
+    },
+  };
 }
 
-function drawCorrelations(parent: HTMLElement, scored: Scored[]): void {
+function drawCorrelations(parent: HTMLElement, state: State, scored: Scored[]): void {
   const there = scored.filter((s) => s.values !== null);
   parent.hidden = there.length < 3;
   if (parent.hidden) return;
@@ -260,7 +314,7 @@ function drawCorrelations(parent: HTMLElement, scored: Scored[]): void {
   const table = h(
     "table",
     {},
-    h("caption", {}, "Rank correlation (Spearman) of every two"),
+    h("caption", {}, `Rank correlation (Spearman) of every two, over ${shownTokens(state)}`),
     h("thead", {}, head),
   );
   const body = h("tbody");
@@ -278,12 +332,22 @@ function drawCorrelations(parent: HTMLElement, scored: Scored[]): void {
 
 interface MapContent {
   title: string;
+  words: string;
+  /** What the colours stand for, beside their scale. */
+  key: string;
   signed: boolean;
   rows: number;
   cols: number;
   values: Float32Array;
   coarse: boolean;
 }
+
+const about = ({ title, signed }: MethodEntry, words: string) => ({
+  title,
+  words,
+  key: signed ? SIGNED : "",
+  signed,
+});
 
 interface MapBox {
   element: HTMLElement;
@@ -292,6 +356,7 @@ interface MapBox {
 
 function mapBox(context: Context, current: () => State | undefined): MapBox {
   const title = h("h4", {});
+  const words = h("p", { class: "mix-notes" });
   const legend = createLegend();
   let content: MapContent | null = null;
   const heat: Heatmap = createHeatmap(
@@ -317,6 +382,7 @@ function mapBox(context: Context, current: () => State | undefined): MapBox {
     "div",
     { class: "mix-map-box", hidden: true },
     title,
+    words,
     heat.element,
     legend.element,
   );
@@ -327,6 +393,8 @@ function mapBox(context: Context, current: () => State | undefined): MapBox {
       element.hidden = next === null;
       if (!next) return;
       setText(title, next.title);
+      setText(words, next.words);
+      show(words, next.words !== "");
       const { rows, cols, focus } = state.layout;
       const scale = mapScale(context.palette(), next.values, next.signed, next.cols);
       heat.update({
@@ -345,7 +413,7 @@ function mapBox(context: Context, current: () => State | undefined): MapBox {
         square: true,
         maxHeight: 460,
       });
-      legend.update(scale, "");
+      legend.update(scale, next.key);
     },
   };
 }

@@ -9,7 +9,7 @@ import type { Measured } from "../measures";
 import type { CurvePart, StartPart } from "../protocol";
 import type { State } from "../state";
 import { createTable } from "../table";
-import { lacking, quoted } from "../words";
+import { lacking, leftOutWords, quoted } from "../words";
 import { createNotice } from "./shared";
 
 const LISTED = 12; // tokens that are named in words
@@ -27,6 +27,7 @@ export function faithfulnessView(element: HTMLElement, context: Context): View {
   let shown: Shown | null = null;
   let point: Point | null = null;
   const caption = h("p", { class: "mix-caption" });
+  const dropped = h("p", { class: "mix-notes", "data-part": "left-out" });
   const notice = createNotice(context);
   const stop = h(
     "button",
@@ -60,7 +61,7 @@ export function faithfulnessView(element: HTMLElement, context: Context): View {
     },
   });
   const body = h("div", {}, curves.element, legend, reading, sentence, metrics, agreement);
-  element.append(caption, notice.element, work, verdict, body, table.element);
+  element.append(caption, dropped, notice.element, work, verdict, body, table.element);
   let stopIt = () => {};
   context.listen(stop, "click", () => stopIt());
 
@@ -122,6 +123,8 @@ export function faithfulnessView(element: HTMLElement, context: Context): View {
         caption,
         `Tokens are taken away, those with the highest score first. The faster the probability${target ? ` of ${quoted(target)}` : ""} falls, the more the model needs what the method calls important.`,
       );
+      setText(dropped, leftOutWords(state));
+      show(dropped, state.leftOut.length > 0);
       drawWork(state, measured);
       if (!front) return hide(null);
       if (!measured) return hide(lacking(state, front.id));
@@ -310,10 +313,23 @@ function drawAgreement(
   const look = `${context.root.dataset.theme} ${state.traits.colours}`;
   refill(parent, JSON.stringify([agreement, names, look]), () => {
     const heading = h("h4", {}, "How far the methods agree on this text");
+    const basis = h(
+      "p",
+      { class: "mix-notes" },
+      "By the final scores of each method. Special tokens are left out: nearly all methods agree on them.",
+    );
     const tables = (
       [
-        ["Ranking of all tokens (Spearman): 1 the same, 0 unrelated", agreement.spearman, true],
-        ["The top 25 % (Jaccard): 1 the same tokens, 0 none in common", agreement.jaccard, false],
+        [
+          "Ranking of all ordinary tokens (Spearman): 1 the same, 0 unrelated, −1 reversed",
+          agreement.spearman,
+          true,
+        ],
+        [
+          "The top 25 % of ordinary tokens (Jaccard): 1 the same tokens, 0 none in common",
+          agreement.jaccard,
+          false,
+        ],
       ] as const
     ).map(([caption, matrix, signed]) => {
       const scale = context.palette().scale(signed, 1);
@@ -334,7 +350,7 @@ function drawAgreement(
       });
       return h("table", {}, h("caption", {}, caption), h("thead", {}, head), body);
     });
-    return [heading, h("div", { class: "mix-agreement-tables" }, ...tables)];
+    return [heading, basis, h("div", { class: "mix-agreement-tables" }, ...tables)];
   });
 }
 

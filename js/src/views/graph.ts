@@ -13,9 +13,8 @@ import {
   type Picture,
   type Spot,
 } from "../graph-draw";
-import { MOST_EDGES } from "../graph-model";
 import { createPictures } from "../graph-picture";
-import { aboutEdge, aboutNode, edgesOf, tableOf } from "../graph-words";
+import { aboutEdge, aboutNode, edgesOf, limitWords, tableOf } from "../graph-words";
 import { createLegend } from "../legend";
 import type { State } from "../state";
 import { createTable } from "../table";
@@ -71,8 +70,14 @@ export function graphView(element: HTMLElement, context: Context): View {
     context.redraw();
   });
 
-  function setTracing(on: boolean): void {
+  /** The controls are told: only a trace is shaded in colours of the scale. */
+  function setTraced(on: boolean): void {
     tracing = on;
+    setAttributes(context.root, { "data-traced": on || null });
+  }
+
+  function setTracing(on: boolean): void {
+    setTraced(on);
     opened.clear();
     context.redraw();
   }
@@ -89,7 +94,7 @@ export function graphView(element: HTMLElement, context: Context): View {
     if (at.level === 0) context.set({ focus: index });
     else {
       const same = at.level === picture?.chosen.level && at.column === picture?.chosen.column;
-      tracing = !(same && tracing);
+      setTraced(!(same && tracing));
       context.set({ focus: index, layer: at.level - 1 });
     }
     context.redraw();
@@ -223,10 +228,7 @@ export function graphView(element: HTMLElement, context: Context): View {
       start.hidden = tracing;
       const waits =
         there < next.layers ? `${plural(there, "layer")} of ${next.layers} so far.` : "";
-      const limit =
-        picture.edges.found > MOST_EDGES
-          ? `Only the ${MOST_EDGES} strongest of ${picture.edges.found} edges are drawn.`
-          : "";
+      const limit = limitWords(picture.edges, next.traits.top_k);
       const untraceable =
         tracing && !traced
           ? "Not all layers below are there yet: the trace follows when they are."

@@ -1,6 +1,6 @@
 /** Layer by head: what kind of head each is, and the attention of the chosen one. */
 
-import { mapScale, rowScale, type Scale } from "../colour";
+import { mapScale, type Scale } from "../colour";
 import type { Context, View } from "../context";
 import { h, setAttributes, setText, sync } from "../dom";
 import { number, percent } from "../format";
@@ -22,6 +22,8 @@ const KINDS: [string, string][] = [
   ["one fixed offset", "how often the strongest weight lies at one and the same distance"],
 ];
 const STATS = KINDS.length;
+/** Where the grid's colours end at least: a share below it is little, and is to look like little. */
+const LEAST_END = 0.1;
 
 export function headsView(element: HTMLElement, context: Context): View {
   const caption = h("p", { class: "mix-caption" });
@@ -113,18 +115,15 @@ export function headsView(element: HTMLElement, context: Context): View {
       const head = next.traits.head < heads ? next.traits.head : -1;
       const which = Number(kind.value);
       const stats = next.shared("head_stats");
+      const top = stats ? strongest(stats, which) : null;
       setText(
         caption,
-        `Attention weights by head. The grid shows ${KINDS[which]?.[1]}; a head that lights up does little else.`,
+        `Attention weights by head. The grid shows ${KINDS[which]?.[1]}.${top?.value ? ` The strongest head here is head ${top.head} of layer ${top.layer}, with ${percent(top.value)}.` : ""}`,
       );
       bar.hidden = left.hidden = !stats;
-      const scaleOf = () => {
-        const values = stats?.values.filter((_, i) => i % STATS === which) ?? [];
-        return rowScale(context.palette(), values, false);
-      };
-      const gridScale = stats ? scaleOf() : null;
+      const gridScale = top ? context.palette().scale(false, Math.max(top.value, LEAST_END)) : null;
       if (stats && gridScale) drawGrid(grid, next, stats, which, head, gridScale);
-      gridLegend.update(gridScale, KINDS[which]?.[0] ?? "");
+      gridLegend.update(gridScale, KINDS[which]?.[0] ?? "", percent);
       const tensor = next.shared("heads", next.layer);
       const mean = tensor ? averages(tensor, head) : null;
       shown = mean && { ...mean, coarse: mean.rows !== next.n };
@@ -186,6 +185,18 @@ export function headsView(element: HTMLElement, context: Context): View {
 
 function statOf(stats: Tensor, heads: number, layer: number, head: number, kind: number): number {
   return stats.values[(layer * heads + head) * STATS + kind] ?? 0;
+}
+
+function strongest(stats: Tensor, kind: number): { layer: number; head: number; value: number } {
+  const [layers = 0, heads = 0] = stats.shape;
+  let top = { layer: 0, head: 0, value: 0 };
+  for (let layer = 0; layer < layers; layer++) {
+    for (let head = 0; head < heads; head++) {
+      const value = statOf(stats, heads, layer, head, kind);
+      if (value > top.value) top = { layer, head, value };
+    }
+  }
+  return top;
 }
 
 /** Rows of buttons, the top layer first, as in the graph. */

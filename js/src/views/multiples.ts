@@ -2,16 +2,18 @@
 
 import { mapScale, paint, rowScale, type Scale } from "../colour";
 import type { Context, View } from "../context";
-import { h, setAttributes, setText, sync } from "../dom";
-import { createLegend } from "../legend";
+import { h, setAttributes, setText, show, sync } from "../dom";
+import { createLegend, type Legend } from "../legend";
 import type { State } from "../state";
 import { createTable } from "../table";
-import type { MethodEntry, Traits } from "../types";
-import { quoted } from "../words";
+import type { Aggregate, MethodEntry, Traits } from "../types";
+import { leftOutWords, othersWords, quoted } from "../words";
 import { absent, createNotice, withoutMaps } from "./shared";
 
 interface Thumbnail {
   name: string;
+  /** What is drawn, where that is not the same in all of them; "" where it is. */
+  about: string;
   label: string;
   chosen: boolean;
   rows: number;
@@ -31,14 +33,16 @@ export function multiplesView(element: HTMLElement, context: Context): View {
     byLayer,
     byMethod,
   );
+  const dropped = h("p", { class: "mix-notes", "data-part": "left-out" });
   const notice = createNotice(context);
   const grid = h("div", { class: "mix-thumbs", role: "list" });
   const legend = createLegend();
   const table = createTable(context.signal);
-  element.append(choice, caption, notice.element, grid, legend.element, table.element);
+  element.append(choice, caption, dropped, notice.element, grid, legend.element, table.element);
 
   let mode: "layers" | "methods" = "layers";
   let shown: Thumbnail[] = [];
+  const keys: Legend[] = [];
   context.listen(byLayer, "click", () => pick("layers"));
   context.listen(byMethod, "click", () => pick("methods"));
   context.listen(grid, "click", (event) => {
@@ -49,6 +53,8 @@ export function multiplesView(element: HTMLElement, context: Context): View {
   });
   const pick = (next: typeof mode) => {
     mode = next;
+    // The controls are told: which of them do something depends on it.
+    setAttributes(context.root, { "data-multiples": mode });
     context.redraw();
   };
 
@@ -73,30 +79,63 @@ export function multiplesView(element: HTMLElement, context: Context): View {
       }
       setText(caption, method ? captionOf(state, method, mode) : "");
       caption.hidden = shown.length === 0;
-      if (mode === "methods" && state.compared.length < 2) {
-        notice.update("Tick the boxes of up to four methods above to see them side by side.");
-      }
-      drawThumbnails(grid, shown);
+      setText(dropped, mode === "methods" ? leftOutWords(state) : "");
+      show(dropped, mode === "methods" && state.leftOut.length > 0);
+      if (mode === "methods" && state.compared.length < 2)
+        notice.update(othersWords(state, "see them beside this one"));
+      drawThumbnails(grid, shown, keys);
       const scale = mode === "layers" ? (shown[0]?.scale ?? null) : null;
-      legend.update(scale, mode === "layers" ? "one scale for all layers" : "");
+      // Methods have scales of their own, each under its picture.
+      shown.forEach((thumbnail, i) => {
+        keys[i]?.update(mode === "methods" ? thumbnail.scale : null, "");
+      });
+      const signed = scale?.signed ? "orange speaks against, blue speaks for; " : "";
+      legend.update(scale, `${signed}one scale for all layers`);
       table.update(tableOf(state, shown));
     },
   };
 }
 
 function captionOf(state: State, method: MethodEntry, mode: "layers" | "methods"): string {
-  const how =
-    state.traits.aggregate === "rollout" ? "from the input up to each layer" : "each layer alone";
-  if (mode === "methods")
-    return `Layer ${state.layer} by each method, ${how}. Click one to open it.`;
-  if (method.yields === "maps") {
-    return `${method.title}, ${how}: rows take, columns give. Click a layer to open it.`;
+  const aggregate = drawn(state, method);
+  const layered = mode === "layers" ? [method] : state.compared;
+  const single =
+    state.traits.aggregate === "sum" && layered.some((one) => drawn(state, one) !== "sum")
+      ? " Sums of long texts have no small maps: single layers are shown."
+      : "";
+  if (mode === "methods") {
+    const signed = state.compared.some((one) => one.signed)
+      ? " where it has both signs, orange speaks against and blue for;"
+      : "";
+    return `Each method on a scale of its own;${signed} squares are maps (rows take, columns give), strips are token scores. Click one to open it.${single}`;
   }
-  return `${method.title}: token scores of each layer, first token on the left. Click a layer to open it.`;
+  if (method.yields === "maps") {
+    const how = {
+      rollout: "from the input up to each layer",
+      sum: "layers added up to each layer",
+      layer: "each layer alone",
+    }[aggregate];
+    return `${method.title}, ${how}: rows take, columns give. Click a layer to open it.${single}`;
+  }
+  const how = aggregate === "layer" ? "of each layer alone" : "added up to each layer";
+  return `${method.title}: token scores ${how}, first token on the left. Click a layer to open it.`;
 }
 
-/** Sums have no reduced pictures; single layers stand in for them. */
-const how = (state: State) => (state.traits.aggregate === "rollout" ? "rollout" : "layer");
+/** What a thumbnail can show of what is asked for. */
+function drawn(state: State, method: MethodEntry): Aggregate {
+  const { aggregate } = state.traits;
+  return aggregate === "sum" && method.yields === "maps" && !state.smallSums ? "layer" : aggregate;
+}
+
+/** The line under a method's thumbnail. */
+function aboutMethod(state: State, method: MethodEntry): string {
+  if (method.yields === "scores") return "final scores, no layers";
+  const aggregate = drawn(state, method);
+  if (aggregate === "layer") return `layer ${state.layer} alone`;
+  if (aggregate === "rollout" && method.yields === "maps")
+    return `from the input up to layer ${state.layer}`;
+  return `layers 0 to ${state.layer} added up`;
+}
 
 function layerThumbnails(state: State, context: Context, method: MethodEntry): Thumbnail[] {
   const layers = Array.from({ length: state.layers }, (_, l) => l);
@@ -117,6 +156,7 @@ function layerThumbnails(state: State, context: Context, method: MethodEntry): T
     const view = method.yields === "maps" ? "map" : "text";
     return {
       name: `layer ${l}`,
+      about: "",
       label: `${method.title}, layer ${l}${grid ? "" : ": not computed yet"}`,
       chosen: l === state.layer,
       rows: grid?.rows ?? 1,
@@ -133,7 +173,8 @@ function methodThumbnails(state: State, context: Context): Thumbnail[] {
     const grid = valuesOf(state, method, state.layer);
     return {
       name: method.title,
-      label: `${method.title}, layer ${state.layer}${grid ? "" : ": not computed yet"}`,
+      about: grid ? aboutMethod(state, method) : "not computed yet",
+      label: `${method.title}, ${grid ? aboutMethod(state, method) : "not computed yet"}`,
       chosen: method.id === state.traits.method,
       rows: grid?.rows ?? 1,
       cols: grid?.cols ?? 1,
@@ -155,30 +196,38 @@ function thumbnailScale(
 }
 
 function valuesOf(state: State, method: MethodEntry, layer: number) {
-  if (method.yields === "maps") return state.thumbnail(method.id, how(state), layer);
-  const scores = state.scores(method.id, layer, "layer");
+  const aggregate = drawn(state, method);
+  if (method.yields === "maps") return state.thumbnail(method.id, aggregate, layer);
+  const scores = state.scores(method.id, layer, aggregate);
   return scores && { rows: 1, cols: scores.values.length, values: scores.values };
 }
 
-function drawThumbnails(grid: HTMLElement, shown: Thumbnail[]): void {
+function drawThumbnails(grid: HTMLElement, shown: Thumbnail[], keys: Legend[]): void {
+  keys.length = Math.min(keys.length, shown.length);
   sync(
     grid,
     shown,
-    () =>
-      h(
-        "div",
-        { role: "listitem" },
-        h(
-          "button",
-          { type: "button", class: "mix-thumb" },
-          h("canvas", { role: "img" }),
-          h("span", {}),
-        ),
-      ),
+    (_, index) => {
+      const key = createLegend();
+      keys[index] = key;
+      const button = h(
+        "button",
+        { type: "button", class: "mix-thumb" },
+        h("canvas", { role: "img" }),
+        h("span", {}),
+        h("span", { class: "mix-thumb-about" }),
+      );
+      return h("div", { role: "listitem" }, button, key.element);
+    },
     (item, thumbnail) => {
       const button = item.firstElementChild as HTMLElement;
-      const [canvas, name] = button.children as unknown as [HTMLCanvasElement, HTMLElement];
+      const [canvas, name, about] = button.children as unknown as [
+        HTMLCanvasElement,
+        HTMLElement,
+        HTMLElement,
+      ];
       setText(name, thumbnail.name);
+      setText(about, thumbnail.about);
       setAttributes(canvas, {
         "aria-label": thumbnail.label,
         "data-flat": thumbnail.rows === 1 || null,
@@ -211,7 +260,7 @@ function tableOf(state: State, shown: Thumbnail[]) {
     const id = thumbnail.open.method ?? state.traits.method;
     const layer = thumbnail.open.layer ?? state.layer;
     const entry = state.entry(id);
-    const scores = state.scores(id, layer, entry?.yields === "maps" ? how(state) : "layer");
+    const scores = entry && state.scores(id, layer, drawn(state, entry));
     if (!scores) continue;
     rows.push(thumbnail.name);
     values.push(...scores.values);

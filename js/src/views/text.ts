@@ -38,11 +38,14 @@ export function textView(element: HTMLElement, context: Context): View {
   element.append(h("div", { class: "mix-text" }, main, rankingBox));
 
   let state: State | undefined;
+  let names: string[] = [];
   let shown: { values: Float32Array; places: number[]; total: number } | undefined;
+  /** The token that the tooltip speaks of. */
+  let pointed: HTMLElement | null = null;
 
   const describe = (unit: number): string[] => {
     if (!state) return [];
-    const text = state.label(unit);
+    const text = names[unit] ?? "";
     const c = state.layout.columnOf[unit] ?? -1;
     if (!shown || c < 0) return [text, c < 0 ? "a hidden special token" : "not computed yet"];
     const value = shown.values[c] as number;
@@ -53,24 +56,21 @@ export function textView(element: HTMLElement, context: Context): View {
     if (unit === state.layout.focus) lines.push("the focus token");
     return lines;
   };
-  const unitOf = (event: Event): [HTMLElement, number] | null => {
-    const token = (event.target as Element).closest<HTMLElement>(TOKEN);
-    return token ? [token, Number(token.dataset.unit)] : null;
-  };
-  const point = (event: Event) => {
-    const found = unitOf(event);
-    if (found) context.tip.over(found[0], describe(found[1]));
+  const tokenOf = (event: Event) => (event.target as Element).closest<HTMLElement>(TOKEN);
+  const point = (token: HTMLElement | null) => {
+    pointed = token;
+    if (token) context.tip.over(token, describe(Number(token.dataset.unit)));
     else context.tip.hide();
   };
   const choose = (event: Event) => {
-    const found = unitOf(event);
-    const unit = found && state?.layout.units[found[1]];
+    const token = tokenOf(event);
+    const unit = token && state?.layout.units[Number(token.dataset.unit)];
     if (unit) context.set({ focus: unit.index });
   };
-  context.listen(blocks, "pointerover", point);
-  context.listen(blocks, "focusin", point);
-  context.listen(blocks, "pointerleave", () => context.tip.hide());
-  context.listen(blocks, "focusout", () => context.tip.hide());
+  context.listen(blocks, "pointerover", (event) => point(tokenOf(event)));
+  context.listen(blocks, "focusin", (event) => point(tokenOf(event)));
+  context.listen(blocks, "pointerleave", () => point(null));
+  context.listen(blocks, "focusout", () => point(null));
   context.listen(blocks, "click", choose);
   context.listen(blocks, "keydown", (event) => {
     if (event.key === "Enter" || event.key === " ") choose(event);
@@ -79,11 +79,21 @@ export function textView(element: HTMLElement, context: Context): View {
     else return;
     event.preventDefault();
   });
-  rove(blocks, TOKEN, context.listen);
+  const backward = () =>
+    blocks.querySelector(`${TOKEN}:focus`)?.closest('.mix-tokens[dir="rtl"]') != null;
+  rove(blocks, TOKEN, context.listen, {
+    get next() {
+      return [backward() ? "ArrowLeft" : "ArrowRight"];
+    },
+    get previous() {
+      return [backward() ? "ArrowRight" : "ArrowLeft"];
+    },
+  });
 
   return {
     update(next) {
       state = next;
+      names = namesOf(next);
       const method = next.method;
       const layer = method ? next.reached(method.id) : next.layer;
       const found = method && next.scores(method.id, layer);
@@ -95,12 +105,14 @@ export function textView(element: HTMLElement, context: Context): View {
       const scale =
         found && method ? rowScale(context.palette(), found.values, method.signed) : null;
       drawBlocks(blocks, next, found?.values, scale, describe);
+      // Its numbers may be others now. One that was sent away with Escape stays away.
+      if (pointed && !context.tip.element.hidden) point(pointed.isConnected ? pointed : null);
       if (method && !found) {
         const lack = absent(next, context, method.id);
         notice.update(lack.text, lack.actions);
       } else notice.update(method ? soFar(next, layer) : null);
       legend.update(scale, legendWords(next, scale));
-      drawRanking(ranking, next, found?.values, scale);
+      drawRanking(ranking, next, names, found?.values, scale);
       rankingBox.hidden = !found;
       table.update(
         found && method
@@ -109,13 +121,38 @@ export function textView(element: HTMLElement, context: Context): View {
               rowTitle: "",
               colTitle: "token",
               rows: ["score"],
-              cols: next.layout.cols.map(next.label),
+              cols: next.layout.cols.map((unit) => names[unit] ?? ""),
               values: found.values,
             }
           : null,
       );
     },
   };
+}
+
+/** What units are called: with their position (the first token is 0) where a text occurs again. */
+function namesOf({ layout }: State): string[] {
+  const often = new Map<string, number>();
+  for (const unit of layout.rows) {
+    const text = layout.units[unit]?.text ?? "";
+    often.set(text, (often.get(text) ?? 0) + 1);
+  }
+  return layout.units.map(({ text, index }) =>
+    (often.get(text) ?? 0) > 1 ? `${text} (${index})` : text,
+  );
+}
+
+const LETTER = /\p{L}/u;
+const RIGHT_TO_LEFT =
+  /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/u;
+
+/** As `dir="auto"` has it, by the first letter. That attribute would go by "[CLS]". */
+function directionOf(units: Unit[]): "ltr" | "rtl" {
+  for (const { text, special } of units) {
+    const letter = special ? undefined : LETTER.exec(text)?.[0];
+    if (letter) return RIGHT_TO_LEFT.test(letter) ? "rtl" : "ltr";
+  }
+  return "ltr";
 }
 
 function legendWords(state: State, scale: Scale | null): string {
@@ -159,6 +196,7 @@ export function drawBlocks(
           "aria-label": `${pair ? (segment === 0 ? "First text" : "Second text") : "Text"}: choose the focus token`,
         });
       }
+      setAttributes(tokens, { dir: directionOf(units.map((i) => state.layout.units[i] as Unit)) });
       drawTokens(tokens, state, units, values, scale, describe);
     },
   );
@@ -211,6 +249,7 @@ function drawTokens(
 function drawRanking(
   list: HTMLElement,
   state: State,
+  names: string[],
   values: Float32Array | undefined,
   scale: Scale | null,
 ): void {
@@ -243,7 +282,7 @@ function drawRanking(
         HTMLElement,
       ];
       const value = values?.[c] ?? 0;
-      setText(name, state.label(state.layout.cols[c] as number));
+      setText(name, names[state.layout.cols[c] as number] ?? "");
       setText(figure, number(value));
       const bar = track.firstElementChild as HTMLElement;
       bar.style.width = `${peak > 0 ? Math.max(1, (100 * Math.abs(value)) / peak) : 0}%`;

@@ -1,0 +1,119 @@
+import { afterEach, expect, test } from "vitest";
+import type { Traits } from "../src/types";
+import { type Mounted, mounted, settle } from "./helpers";
+
+let open: Mounted[] = [];
+const start = async (...given: Parameters<typeof mounted>) => {
+  const made = await mounted(...given);
+  open.push(made);
+  return made;
+};
+afterEach(() => {
+  for (const { life } of open) life.abort();
+  open = [];
+});
+const press = (target: Element, key: string) =>
+  target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+const type = (input: HTMLTextAreaElement, text: string) => {
+  input.value = text;
+  input.dispatchEvent(new Event("input", { bubbles: true }));
+};
+const staged = (host: Mounted["host"], stages: Record<string, "cancelled" | "error">) => {
+  const runs: Traits["runs"] = { ...host.get("runs") };
+  for (const [id, state] of Object.entries(stages)) {
+    const run = runs[id];
+    if (run) runs[id] = { ...run, state, progress: 0.5, done_layers: [0], message: "Stopped." };
+  }
+  return runs;
+};
+const reruns = ({ host }: Mounted) => host.sent.filter(({ kind }) => kind === "rerun");
+
+const TOO_LONG = { state: "error", message: "The text is too long.", hint: "Shorten it." } as const;
+
+test("a text that fails: its words stand by the box, nothing of the text before does", async () => {
+  const { host, root, find } = await start();
+  expect(find("prediction").textContent).toBe("Prediction: positive (91 %)");
+  expect(find("adds-up").hidden).toBe(false);
+  expect(find("text-problem").hidden).toBe(true);
+  host.set({ text: "much too long", status: TOO_LONG, runs: {} });
+  await settle();
+  expect(find("prediction").textContent).toBe("");
+  expect(find("adds-up").hidden).toBe(true);
+  const problem = find("text-problem");
+  expect([problem.hidden, problem.textContent]).toEqual([
+    false,
+    "The text is too long. Shorten it.",
+  ]);
+  expect(root.querySelector(".mix-header")?.contains(problem)).toBe(true);
+  // Said once: the status line is what screen readers hear.
+  expect(problem.getAttribute("aria-hidden")).toBe("true");
+  expect(find("status").textContent).toBe("The text is too long.");
+});
+
+test("a method that fails leaves the prediction: it is of this text", async () => {
+  const { host, find } = await start();
+  host.set({ status: TOO_LONG, runs: staged(host, { alti: "error" }) });
+  await settle();
+  expect(find("prediction").textContent).toBe("Prediction: positive (91 %)");
+  expect(find("text-problem").hidden).toBe(true);
+});
+
+test("while the model runs on a new text, the prediction of the old one is out of sight", async () => {
+  const { host, find } = await start();
+  const facts = find("prediction").parentElement as HTMLElement;
+  host.set({ status: { state: "computing", message: "Running the model", hint: "" }, runs: {} });
+  await settle();
+  expect(facts.style.visibility).toBe("hidden");
+  expect(find<HTMLButtonElement>("run").disabled).toBe(true);
+});
+
+test("Enter in an empty box asks for a text, until there is one", async () => {
+  const { host, root, find } = await start();
+  const before = host.get("text");
+  const input = find<HTMLTextAreaElement>("text-input");
+  type(input, "  ");
+  expect(find("text-problem").hidden).toBe(true);
+  press(input, "Enter");
+  expect(host.get("text")).toBe(before);
+  expect(find("text-problem").textContent).toBe("Type a text first.");
+  expect(find("text-problem").hidden).toBe(false);
+  expect(root.querySelector(".mix-hidden[aria-live]")?.textContent).toBe("Type a text first.");
+  type(input, "a film");
+  expect(find("text-problem").hidden).toBe(true);
+});
+
+test.each(["cancelled", "error"] as const)("Run computes again what was %s", async (stage) => {
+  const made = await start();
+  const { host, find } = made;
+  const run = find<HTMLButtonElement>("run");
+  expect(run.disabled).toBe(true);
+  host.set({ runs: staged(host, { alti: stage, globenc: "cancelled" }) });
+  await settle();
+  expect(run.disabled).toBe(false);
+  run.click();
+  expect(reruns(made)).toMatchObject([{ method: "alti" }, { method: "globenc" }]);
+  // A new text is enough by itself.
+  type(find<HTMLTextAreaElement>("text-input"), "a film");
+  run.click();
+  expect(host.get("text")).toBe("a film");
+  expect(reruns(made)).toHaveLength(2);
+});
+
+test("Run tries again when not even the text was got through", async () => {
+  const made = await start();
+  made.host.set({ status: { state: "ready", message: "Cancelled.", hint: "" }, runs: {} });
+  await settle();
+  press(made.find("text-input"), "Enter");
+  expect(reruns(made)).toMatchObject([{ method: "alti" }]);
+});
+
+test("a label of another direction is set apart", async () => {
+  const { host, find } = await start();
+  const info = host.get("model_info");
+  host.set({
+    model_info: { ...info, prediction: { label: "חיובי", index: 1, probability: 0.5 } },
+  });
+  await settle();
+  expect(find("prediction").querySelector("bdi")?.textContent).toBe("חיובי");
+  expect(find("prediction").textContent).toBe("Prediction: חיובי (50 %)");
+});
