@@ -9,6 +9,8 @@ import numpy as np
 from ..aggregate import Combine, normalise_rows
 from .units import Array, Layout, Unit
 
+_USUAL = 0.1  # the threshold, unless another is asked for
+_ROOM_PER_LAYER = 125
 _MOST_EDGES = 6000
 # (layer, upper, lower, weight)
 Edge = tuple[int, int, int, float]
@@ -105,12 +107,36 @@ def strongest_between(weights: Array) -> Array:
 
 def chosen_edges(weights: Array, threshold: float, top_k: int) -> list[Edge]:
     """The edges that are drawn, weakest first: those of at least a share of the strongest
-    between two units of their layer, or the k strongest of each unit."""
-    least = max(threshold, 1e-6) * strongest_between(weights)
-    keep = (weights >= least[:, None, None]) & (weights > 0)
+    between two units of their layer, or the k strongest of each unit to others.
+
+    What a unit keeps of itself counts neither as one of the k nor towards the limit: in most
+    maps it would leave no room for the others.
+    """
+    peaks = strongest_between(weights)
+    layers, units = weights.shape[:2]
+    itself = np.eye(units, dtype=bool)
+    others = np.where(itself, -np.inf, weights)
     if top_k > 0:
-        ranks = (-weights).argsort(-1, kind="stable").argsort(-1)
-        keep = (ranks < top_k) & (weights > 0)
-    places = np.argwhere(keep)
-    order = np.argsort(weights[keep], kind="stable")[-_MOST_EDGES:]
-    return [(*(int(p) for p in places[i]), float(weights[tuple(places[i])])) for i in order]  # type: ignore[misc]
+        ranks = (-others).argsort(-1, kind="stable").argsort(-1)
+        least = 0.0 if top_k >= units - 1 else -np.sort(-others, axis=-1)[..., top_k - 1, None]
+        own, between = itself & (weights >= least), ~itself & (ranks < top_k)
+        room = np.inf
+    else:
+        enough = weights >= max(threshold, 1e-6) * peaks[:, None, None]
+        own, between = itself & enough, ~itself & enough
+        room = _room(threshold, layers)
+    kept = [tuple(map(int, place)) for place in np.argwhere(own & (weights > 0))]
+    places = np.argwhere(between & (weights > 0))
+    shares = weights[tuple(places.T)] / peaks[places[:, 0]]
+    order = np.argsort(-shares, kind="stable")
+    fits = int((np.cumsum(shares[order]) <= room).sum())
+    kept += [tuple(map(int, places[i])) for i in order[: min(fits, _MOST_EDGES)]]
+    edges = [(*place, float(weights[place])) for place in kept]
+    return sorted(edges, key=lambda edge: edge[3])  # type: ignore[arg-type]
+
+
+def _room(threshold: float, layers: int) -> float:
+    """How much is drawn before lines run together: every edge takes as much as its share of the
+    layer's strongest. Who lowers the threshold wants to see more all the same."""
+    lowered = max(0.0, 1 - threshold / _USUAL)
+    return _ROOM_PER_LAYER * layers * (1 + 3 * lowered)

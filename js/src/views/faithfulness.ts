@@ -279,7 +279,8 @@ function drawMetrics(parent: HTMLElement, { state, start }: Shown, measured: Mea
       body.append(row);
     }
     if (random) {
-      const row = h("tr", {}, h("th", { scope: "row" }, RANDOM));
+      const what = h("span", { class: "mix-better" }, "mean, and eight in ten");
+      const row = h("tr", {}, h("th", { scope: "row" }, RANDOM, " ", what));
       for (const metric of start.metrics) {
         const spread = random.metrics[metric.id];
         const cell = h("td", {}, shownValue(spread?.mean));
@@ -292,7 +293,15 @@ function drawMetrics(parent: HTMLElement, { state, start }: Shown, measured: Mea
       body.append(row);
     }
     const caption = h("caption", {}, "On this text; a single text says little about a method");
-    return [h("table", {}, caption, h("thead", {}, head), body)];
+    const table = h("table", {}, caption, h("thead", {}, head), body);
+    const lacked = start.metrics.filter(({ id }) =>
+      there.some((method) => curves.get(method)?.metrics[id] === null),
+    );
+    if (lacked.length === 0) return [table];
+    // Replacing by a token needs one: GPT-2's tokenizer has neither mask nor padding.
+    const names = lacked.map(({ title }) => title).join(", ");
+    const why = `–: ${names} cannot be computed here; log-odds replaces tokens by the padding token, which the tokenizer must have.`;
+    return [table, h("p", { class: "mix-notes" }, why)];
   });
 }
 
