@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import _thread
 import gc
+import signal
 import threading
 import time
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -134,6 +136,15 @@ def test_twenty_quick_changes_end_in_the_right_state() -> None:
         assert recorder.values["status"]["state"] == "ready"
 
 
+@pytest.fixture
+def _interrupts() -> Iterator[None]:
+    """Python's own handler: who starts tests in the background may have told it to ignore them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interrupts")
 def test_an_interrupt_while_waiting_harms_nothing() -> None:
     with gate() as slow, session() as (asked, _):
         asked.ask(wish(method="gate"))
