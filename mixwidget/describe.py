@@ -32,6 +32,7 @@ EMPTY_MODEL: dict[str, Any] = {
     "name": "",
     "task": "",
     "layers": 0,
+    "layer_names": [],
     "heads": 0,
     "labels": [],
     "prediction": None,
@@ -83,6 +84,7 @@ def model_info(case: Case, predicted: Target, focus: int, adds_up: list[float]) 
         "name": Path(source.name).name if os.path.isabs(source.name) else source.name,
         "task": source.task,
         "layers": len(trace),
+        "layer_names": trace.names if any(trace.names) else [],
         "heads": trace.heads,
         "labels": source.labels,
         "prediction": None

@@ -163,8 +163,10 @@ export function controls(element: HTMLElement, context: Context): View {
       const why = idleReasons(next, shown, context.root);
       setAttributes(slider, { max: Math.max(layers - 1, 0) });
       if (slider.value !== String(layer)) slider.value = String(layer);
-      slider.setAttribute("aria-valuetext", `layer ${layer} of 0 to ${layers - 1}`);
-      setText(layerText, layers > 0 ? `${layer} / ${layers - 1}` : "–");
+      const name = traits.model_info.layer_names?.[layer];
+      const called = name ? `: ${name}` : "";
+      slider.setAttribute("aria-valuetext", `layer ${layer} of 0 to ${layers - 1}${called}`);
+      setText(layerText, layers > 0 ? `${layer} / ${layers - 1}${called}` : "–");
       const layered = shown.filter((one) => one.yields !== "scores");
       const added = layered.length > 0 && layered.every((one) => one.yields === "layer_scores");
       setOptions(aggregate, [

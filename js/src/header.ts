@@ -8,6 +8,12 @@ import { addsUp, NEEDS_KERNEL } from "./words";
 
 const NO_TEXT = "Type a text first.";
 
+/** What the second text is called, and the button that adds it. */
+const SECOND = {
+  pair: ["Second text (optional)", "second text"],
+  decoder: ["Beginning of the answer (optional)", "beginning of the answer"],
+} as const;
+
 export function header(element: HTMLElement, context: Context): View {
   const { listen } = context;
   const input = h("textarea", {
@@ -24,14 +30,8 @@ export function header(element: HTMLElement, context: Context): View {
     rows: 1,
     dir: "auto",
     spellcheck: "false",
-    "aria-label": "Second text (optional)",
-    placeholder: "Second text (optional)",
   });
-  const addPair = h(
-    "button",
-    { type: "button", class: "mix-button mix-quiet", "aria-label": "Add a second text" },
-    "+ second text",
-  );
+  const addPair = h("button", { type: "button", class: "mix-button mix-quiet" });
   const go = h(
     "button",
     { type: "submit", class: "mix-button mix-primary", "data-part": "run" },
@@ -136,6 +136,10 @@ export function header(element: HTMLElement, context: Context): View {
       failure = failed ? [status.message, status.hint].filter(Boolean).join(" ") : "";
       input.readOnly = pair.readOnly = !live;
       for (const area of [input, pair]) setAttributes(area, { title: live ? null : NEEDS_KERNEL });
+      const [what, add] = SECOND[info.task === "seq2seq_lm" ? "decoder" : "pair"];
+      setAttributes(pair, { "aria-label": what, placeholder: what });
+      setAttributes(addPair, { "aria-label": `Add a ${add}` });
+      setText(addPair, `+ ${add}`);
       show(pair, second !== "" || wantsPair);
       show(addPair, live && second === "" && !wantsPair);
       show(go, live);

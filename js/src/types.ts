@@ -36,6 +36,8 @@ export interface ModelInfo {
   name: string;
   task: string;
   layers: number;
+  /** What layers are called where their number does not say it: an encoder-decoder's. */
+  layer_names?: string[];
   heads: number;
   labels: string[];
   prediction: { label: string; index: number; probability: number | null } | null;

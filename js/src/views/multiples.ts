@@ -156,7 +156,7 @@ function layerThumbnails(state: State, context: Context, method: MethodEntry): T
     const view = method.yields === "maps" ? "map" : "text";
     return {
       name: `layer ${l}`,
-      about: "",
+      about: state.traits.model_info.layer_names?.[l] ?? "",
       label: `${method.title}, layer ${l}${grid ? "" : ": not computed yet"}`,
       chosen: l === state.layer,
       rows: grid?.rows ?? 1,
