@@ -93,7 +93,7 @@ def session(given: Source | None = None, **options: Any) -> Iterator[tuple[Sessi
 
 
 def wish(text: str = TEXT, method: str = "raw_attention", **more: Any) -> Wish:
-    return Wish(text=text, text_pair=None, method=method, **more)
+    return Wish(**{"text_pair": None, **more}, text=text, method=method)
 
 
 def need(id: str, *wants: Want) -> Request:

@@ -235,13 +235,15 @@ def test_a_model_without_a_head_is_refused_in_words() -> None:
         assert "no head" in said[-1]["message"]
 
 
-def test_an_encoder_decoder_is_refused_in_words() -> None:
+def test_an_encoder_decoder_is_measured() -> None:
     with session(source("bart", "Seq2SeqLM")) as (asked, recorder):
-        asked.ask(wish(method="raw_attention"))
+        asked.ask(wish(method="raw_attention", text_pair="a good film"))
         asked.wait(20)
         said = recorder.answer(asked, measure(recorder, "m", "raw_attention"))
-        assert said[-1]["kind"] == "error"
-        assert "encoder-decoder" in said[-1]["message"]
+        assert said[-1]["kind"] == "done"
+        tokens = recorder.values["tokens"]
+        segments = {tokens[place]["segment"] for place in said[0]["removable"]}
+        assert segments == {0, 1}  # of the source, and of what the decoder has written
 
 
 def test_a_method_that_failed_says_so_and_the_others_are_measured() -> None:

@@ -39,9 +39,14 @@ def token_sizes(vectors: Tensor, norm: str = "l2") -> Tensor:
     return sizes / total if bool(total > 0) else sizes
 
 
+def _embeddings(run: Run) -> Tensor:
+    """Of the text's tokens, [1, n, d]."""
+    return token_embeddings(run.source, run.encoding.ids, run.encoding.first_row)
+
+
 def _gradient(run: Run, of: str) -> tuple[Tensor, Tensor]:
     """Embeddings and dF/de, both [n, d]."""
-    embeddings = token_embeddings(run.source, run.encoding.ids).requires_grad_()
+    embeddings = _embeddings(run).requires_grad_()
     predict = Prediction(run.source, run.encoding, run.target, of, lambda rows: run.check())
     (gradient,) = gradients(predict(embeddings), [embeddings])
     return embeddings[0].detach(), gradient[0]
@@ -106,13 +111,13 @@ def baseline_embeddings(run: Run) -> tuple[Tensor, str]:
     Special tokens stay. The mask token where there is one; else what `neutral_token` gives
     (unknown, padding); else the zero vector.
     """
-    source, ids = run.source, run.encoding.ids.clone()
     ordinary = run.encoding.ordinary()
-    token, name = neutral_token(source, "mask")
+    token, name = neutral_token(run.source, "mask")
     if token is not None:
+        ids = run.encoding.ids.clone()
         ids[ordinary] = token
-        return token_embeddings(source, ids), name
-    embeddings = token_embeddings(source, ids)
+        return token_embeddings(run.source, ids, run.encoding.first_row), name
+    embeddings = _embeddings(run)
     embeddings[0, ordinary] = 0
     return embeddings, "zero vector"
 
@@ -151,7 +156,7 @@ def integrated_gradients(
     """
     from captum.attr import IntegratedGradients
 
-    embeddings = token_embeddings(run.source, run.encoding.ids)
+    embeddings = _embeddings(run)
     baseline, name = baseline_embeddings(run)
     done = 0
 
@@ -240,7 +245,7 @@ def deeplift(run: Run, *, of: str = "probability", norm: str = "l2") -> Iterator
             "DeepLIFT runs text and baseline together, and this classifier knows no padding "
             "token: set model.config.pad_token_id."
         )
-    embeddings = token_embeddings(run.source, run.encoding.ids)
+    embeddings = _embeddings(run)
     baseline, name = baseline_embeddings(run)
     predict = Prediction(run.source, run.encoding, run.target, of, lambda rows: run.check())
     known = sorted({type(m).__name__ for m in model.modules() if type(m) in SUPPORTED_NON_LINEAR})

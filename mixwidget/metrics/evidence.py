@@ -101,7 +101,8 @@ class Evidence:
         made = self._memory.explanations
         with self._memory.lock:
             if key not in made:
-                place = self.target.position  # a language model is asked at the same token
+                row = self.target.position  # a language model is asked at the same token
+                place = None if row is None else row + self.case.encoding.first_row
                 made[key] = explain_case(
                     self.case, method, target=self.target, focus=place, **params
                 )
@@ -181,10 +182,14 @@ def _encoding(source: Source, tokens: list[Token]) -> Encoding:
             f"The explanation has a token id {int(ids.max())}, but this model knows only "
             f"{vocabulary} tokens: it is not the model that was explained."
         )
-    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    if "token_type_ids" in getattr(source.tokenizer, "model_input_names", ()):
+    inputs = {"input_ids": ids}
+    if source.spec.decoder is not None:
+        read = sum(token.segment == 0 for token in tokens)
+        inputs = {"input_ids": ids[:, :read], "decoder_input_ids": ids[:, read:]}
+    elif "token_type_ids" in getattr(source.tokenizer, "model_input_names", ()):
         segments = [token.segment for token in tokens]
         inputs["token_type_ids"] = torch.tensor([segments], device=source.device)
+    inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
     pair = any(token.segment for token in tokens)
     text = " ".join(token.text for token in tokens if not token.special and not token.segment)
     other = " ".join(token.text for token in tokens if not token.special and token.segment)

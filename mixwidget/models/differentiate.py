@@ -6,11 +6,13 @@ for by name and never accumulate on the model's parameters, which may be frozen.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..errors import NumericsError
 from ..tokens import Target
@@ -21,10 +23,52 @@ from .targets import objective, probability
 from .trace import Trace, plain_output, record
 
 
-def token_embeddings(source: Source, ids: Tensor) -> Tensor:
-    """Word embeddings of ids [n], as a fresh leaf [1, n, d]."""
+def token_embeddings(source: Source, ids: Tensor, first_row: int = 0) -> Tensor:
+    """Word embeddings of ids [n], as a fresh leaf [1, n, d].
+
+    In an encoder-decoder the first `first_row` of them are read by the encoder, which may have
+    another table than the decoder.
+    """
+    ids = ids.to(source.device)
     with torch.no_grad():
-        return source.model.get_input_embeddings()(ids.to(source.device)).unsqueeze(0).clone()
+        if not first_row:
+            return source.model.get_input_embeddings()(ids).unsqueeze(0).clone()
+        encoder, decoder = _tables(source.model)
+        return torch.cat([encoder(ids[:first_row]), decoder(ids[first_row:])]).unsqueeze(0)
+
+
+def _tables(model: Any) -> tuple[nn.Module, nn.Module]:
+    """The embeddings that an encoder-decoder's encoder and decoder look tokens up in."""
+    return model.get_encoder().get_input_embeddings(), model.get_decoder().get_input_embeddings()
+
+
+@contextlib.contextmanager
+def embedded(model: Any, encoding: Encoding, embeddings: Tensor) -> Iterator[dict[str, Tensor]]:
+    """Inputs with which the model reads embeddings [batch, n, d] in the place of its tokens'.
+
+    An encoder-decoder is given its tokens and its tables are overruled: some (Marian) scale
+    what they look up but not what they are given.
+    """
+    first = encoding.first_row
+    if not first:
+        yield others(encoding, embeddings)
+        return
+    halves = iter((embeddings[:, :first], embeddings[:, first:]))  # the encoder reads first
+    thread = threading.get_ident()  # another one may run the same model meanwhile
+
+    def overrule(table: nn.Module, arguments: Any, looked_up: Tensor) -> Tensor:
+        return next(halves) if threading.get_ident() == thread else looked_up
+
+    tables = dict.fromkeys(_tables(model))  # one table, if it is shared
+    held = [table.register_forward_hook(overrule) for table in tables]
+    try:
+        yield {
+            name: tensor.expand(len(embeddings), *tensor.shape[1:])
+            for name, tensor in encoding.inputs.items()
+        }
+    finally:
+        for handle in held:
+            handle.remove()
 
 
 def others(encoding: Encoding, embeddings: Tensor) -> dict[str, Tensor]:
@@ -67,8 +111,8 @@ class Prediction:
     def _run(self, embeddings: Tensor) -> Tensor:
         self.before(len(embeddings))
         model = self.source.model
-        with tap.borrowed(model):
-            output = model(**others(self.encoding, embeddings), **plain_output(model))
+        with tap.borrowed(model), embedded(model, self.encoding, embeddings) as inputs:
+            output = model(**inputs, **plain_output(model))
         return read(output, self.target, self.of)
 
 

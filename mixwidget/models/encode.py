@@ -24,7 +24,16 @@ class Encoding:
 
     @property
     def ids(self) -> Tensor:
-        return self.inputs["input_ids"][0]
+        """Of all tokens, [n]: in an encoder-decoder the source's, then the prefix's."""
+        both = (self.inputs.get(name) for name in ("input_ids", "decoder_input_ids"))
+        return torch.cat([ids[0] for ids in both if ids is not None])
+
+    @property
+    def first_row(self) -> int:
+        """Index of the token that the first row of the model's output belongs to: 0, but in an
+        encoder-decoder, whose rows are those of the prefix."""
+        prefix = self.inputs.get("decoder_input_ids")
+        return 0 if prefix is None else len(self.tokens) - prefix.shape[1]
 
     def ordinary(self) -> list[int]:
         """Indices of the tokens that are part of the text."""

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from ..errors import InputError, UnsupportedMethodError
+from ..errors import InputError
 from ..tokens import Target
 from . import tap
 from .differentiate import read, source_batches
@@ -45,21 +46,19 @@ class Edit:
     Attributes:
         ids: its tokens.
         kept: for each of them the index it had in the text.
-        target: the target, at its place in the edited text; None if that place is gone.
+        target: the target, at its place in the edited text; None if it cannot be read there.
+        first_row: as in its encoding.
     """
 
     ids: list[int]
     kept: list[int]
     target: Target | None
+    first_row: int = 0
 
 
 def edit(source: Source, encoding: Encoding, target: Target, tokens: Sequence[int], by: By) -> Edit:
     """The text with some tokens replaced (by "mask", "unk", "pad") or deleted."""
-    if source.spec.decoder is not None:
-        raise UnsupportedMethodError(
-            "Taking tokens away is not defined here for encoder-decoder models."
-        )
-    gone = set(tokens)
+    gone, first = set(tokens), encoding.first_row
     ids = [token.id for token in encoding.tokens]
     if by != "delete":
         stand_in, _ = neutral_token(source, by)
@@ -69,13 +68,17 @@ def edit(source: Source, encoding: Encoding, target: Target, tokens: Sequence[in
                 "tokenizer one."
             )
         replaced = [stand_in if i in gone else token for i, token in enumerate(ids)]
-        return Edit(replaced, list(range(len(ids))), target)
+        return Edit(replaced, list(range(len(ids))), target, first)
     kept = [i for i in range(len(ids)) if i not in gone]
-    return Edit([ids[i] for i in kept], kept, _moved(target, kept, len(ids)))
+    rows = [i - first for i in kept if i >= first]
+    moved = _moved(target, rows, len(ids) - first)
+    read = len(kept) - len(rows)  # tokens that are left to the encoder
+    return Edit([ids[i] for i in kept], kept, moved if read or not first else None, read)
 
 
 def _moved(target: Target, kept: list[int], n: int) -> Target | None:
-    """A target where its position is now; None when the token it is read from is gone.
+    """A target where its row is now, of the n rows those in `kept`; None when the token it is
+    read from is gone.
 
     What comes after the last token of a causal model is read from the last that is left.
     """
@@ -132,7 +135,7 @@ def predict(
 
 def _most_tokens(source: Source) -> int:
     """Language models put out a number per token and vocabulary entry: 128 MB of them."""
-    if source.task not in ("masked_lm", "causal_lm"):
+    if source.task not in ("masked_lm", "causal_lm", "seq2seq_lm"):
         return _BATCH_TOKENS
     return max(1, 2**25 // int(getattr(source.model.config, "vocab_size", 1)))
 
@@ -157,23 +160,21 @@ def _chunks(order: list[int], lengths: list[int], limit: int) -> Iterator[list[i
 
 def _run(source: Source, encoding: Encoding, edits: list[Edit], of: str) -> Tensor:
     model = source.model
-    width = max(len(one.ids) for one in edits)
     # A causal classifier finds the last token by the padding id of the model's own config.
     pad = getattr(model.config, "pad_token_id", None)
     pad = pad if isinstance(pad, int) else (neutral_token(source, "pad")[0] or 0)
-    ids = torch.full((len(edits), width), pad)
-    mask = torch.zeros_like(ids)
-    for row, one in enumerate(edits):
-        ids[row, : len(one.ids)] = torch.tensor(one.ids)
-        mask[row, : len(one.ids)] = 1
-    inputs: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
+    inputs: dict[str, Tensor] = {}
+    if encoding.first_row:
+        inputs["input_ids"] = _padded([one.ids[: one.first_row] for one in edits], pad)
+        inputs["attention_mask"] = _padded([[1] * one.first_row for one in edits], 0)
+        # Padding comes after the prefix, where no token of it looks.
+        inputs["decoder_input_ids"] = _padded([one.ids[one.first_row :] for one in edits], pad)
+    else:
+        inputs["input_ids"] = _padded([one.ids for one in edits], pad)
+        inputs["attention_mask"] = _padded([[1] * len(one.ids) for one in edits], 0)
     if (types := encoding.inputs.get("token_type_ids")) is not None:
         held = types[0].tolist()
-        inputs["token_type_ids"] = torch.zeros_like(ids)
-        for row, one in enumerate(edits):
-            inputs["token_type_ids"][row, : len(one.kept)] = torch.tensor(
-                [held[i] for i in one.kept]
-            )
+        inputs["token_type_ids"] = _padded([[held[i] for i in one.kept] for one in edits], 0)
     inputs = {name: tensor.to(source.device) for name, tensor in inputs.items()}
     with torch.no_grad(), tap.borrowed(model):
         output = model(**inputs, **plain_output(model))
@@ -182,6 +183,11 @@ def _run(source: Source, encoding: Encoding, edits: list[Edit], of: str) -> Tens
             for row, one in enumerate(edits)
         ]
     return torch.cat(values).double().cpu()
+
+
+def _padded(rows: list[list[int]], pad: int) -> Tensor:
+    """Lists of numbers as one tensor, padded on the right."""
+    return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=pad)
 
 
 class _Row:

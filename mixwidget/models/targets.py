@@ -120,9 +120,8 @@ def _position(source: Source, encoding: Encoding, focus: int) -> int | None:
     if source.task == "classification":
         return None
     if source.task == "seq2seq_lm":  # rows are those of the prefix; a source token predicts none
-        prefix = encoding.inputs["decoder_input_ids"].shape[1]
-        row = focus - (len(encoding.tokens) - prefix)
-        return row if row >= 0 else prefix - 1
+        row = focus - encoding.first_row
+        return row if row >= 0 else len(encoding.tokens) - encoding.first_row - 1
     masks = _masks(source, encoding) if source.task == "masked_lm" else []
     return focus if not masks or focus in masks else masks[0]
 

@@ -177,7 +177,7 @@ export function faithfulnessView(element: HTMLElement, context: Context): View {
 
 /** Whether asking again could help: not where the model's kind is the reason. */
 const measurable = ({ live, traits: { model_info: info } }: State) =>
-  live && info.prediction !== null && info.task !== "seq2seq_lm";
+  live && info.prediction !== null;
 
 function summary(shown: Shown, measured: Measured): string {
   const { start, lines } = shown;
