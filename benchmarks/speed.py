@@ -211,9 +211,10 @@ def main(arguments: list[str] | None = None) -> None:
         where = (
             f"{platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}"
         )
-        before = PAGE.read_text().partition(MARK)[0]
+        before, _, rest = PAGE.read_text().partition(MARK)
+        _, heading, after = rest.partition("\n## ")
         table = "\n".join(lines)
-        PAGE.write_text(f"{before}{MARK}\n\nMeasured on {where}.\n\n{table}\n")
+        PAGE.write_text(f"{before}{MARK}\n\nMeasured on {where}.\n\n{table}\n{heading}{after}")
 
 
 if __name__ == "__main__":
