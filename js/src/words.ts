@@ -141,6 +141,8 @@ export function lacking(state: State, id: string): string {
   if (!run) {
     const entry = state.entry(id);
     if (entry && !entry.available) return `${title} is not available here: ${entry.reason}`;
+    const { state: now, message } = state.traits.status;
+    if (now === "error" && message) return `${title} was not computed: ${message}`;
     return `${title} has not been computed yet.`;
   }
   switch (run.state) {

@@ -160,3 +160,11 @@ test.each([1, 1.25, 1.5, 2])("at %d pixels to one, lines lie on the edges of cel
     expect(at * ratio).toBeCloseTo(Math.round(at * ratio), 6);
   });
 });
+
+test("where nothing could be computed, it says why", async () => {
+  const status = { state: "error", message: "The text is empty.", hint: "" } as const;
+  const { root } = await start("review", { runs: {}, status });
+  expect(root.querySelector(".mix-panel")?.textContent).toContain(
+    "was not computed: The text is empty.",
+  );
+});

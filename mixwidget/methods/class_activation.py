@@ -85,7 +85,7 @@ def _class_activation(run: Run, features: str) -> tuple[list[Tensor], list[Tenso
     "order. Positive speaks for the target, negative against it.",
     formula=r"s_i = \sum_l \sum_d h^l_{id} \frac{\partial y_c}{\partial h^l_{id}}",
     ignores="How a token's vector came about: in upper layers it holds other tokens too.",
-    cost=lambda size: 3.0,
+    cost=lambda size: 2.2,
     options={"features": _FEATURES},
 )
 def cat(run: Run, *, features: str = "output") -> Iterator[Part]:
@@ -112,7 +112,7 @@ def cat(run: Run, *, features: str = "output") -> Iterator[Part]:
     formula=r"s_i = \sum_l \Bigl(\tfrac{1}{Hn} \sum_{h,k} A^{l,h}_{ki}\Bigr) "
     r"\sum_d h^l_{id} \frac{\partial y_c}{\partial h^l_{id}}",
     ignores="Which token attends: attention is averaged over all rows and heads.",
-    cost=lambda size: 3.0,
+    cost=lambda size: 2.2,
     options={"features": _FEATURES},
 )
 def attcat(run: Run, *, features: str = "output") -> Iterator[Part]:
@@ -138,7 +138,7 @@ def attcat(run: Run, *, features: str = "output") -> Iterator[Part]:
     formula=r"s_j = \mathrm{relu}\Bigl(\tfrac{1}{Hn} \sum_{h,i} "
     r"\frac{\partial y_c}{\partial A^{L,h}_{ij}}\Bigr)",
     ignores="All layers but the last, and how much the token is attended to.",
-    cost=lambda size: 3.0,
+    cost=lambda size: 2.2,
     options={"zero_focus": ZERO_FOCUS},
 )
 def attn_grad(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
@@ -164,7 +164,7 @@ def attn_grad(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
     formula=r"s_j = \tfrac{1}{LHn} \sum_{l,h,i} A^{l,h}_{ij}\, "
     r"\mathrm{relu}\Bigl(\frac{\partial y_c}{\partial A^{l,h}_{ij}}\Bigr)",
     ignores="Attention that speaks against the target; the way through the layers.",
-    cost=lambda size: 3.0,
+    cost=lambda size: 2.2,
 )
 def grad_sam(run: Run) -> Iterator[Part]:
     """Per layer mean over heads and rows of A * relu(dy_c/dA), [n]; averaged over layers.
@@ -190,7 +190,7 @@ def grad_sam(run: Run) -> Iterator[Part]:
     formula=r"s_j = \mathrm{minmax}\,\mathrm{relu}\Bigl(\tfrac{1}{H} \sum_h A^{L,h}_{fj}\, "
     r"\overline{\frac{\partial y_c}{\partial A^{L,h}}}\Bigr)",
     ignores="All layers but the last; where in a head the gradient is.",
-    cost=lambda size: 3.0,
+    cost=lambda size: 2.2,
     options={"zero_focus": ZERO_FOCUS},
 )
 def grad_cam(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
@@ -221,7 +221,7 @@ def grad_cam(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
     r"\odot A^{l,h}\Bigr), \quad R^l = R^{l-1} + M^l R^{l-1}",
     ignores="Values, norms and feed-forward; gradients against the target. The residual counts "
     "as 1 whatever its size.",
-    cost=lambda size: 3.0,
+    cost=lambda size: 2.2,
     options={"zero_focus": ZERO_FOCUS},
 )
 def gae(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:

@@ -66,7 +66,7 @@ def _gradient(run: Run, of: str) -> tuple[Tensor, Tensor]:
     formula=r"s_j \propto \left\lVert \frac{\partial p_c}{\partial e_j} \right\rVert_2",
     ignores="What the embedding is, and the direction of the change: no sign. One point only, "
     "so a saturated prediction has gradients near zero everywhere.",
-    cost=lambda size: 3.0,
+    cost=lambda size: 2.2,
     options={"of": _OF},
 )
 def gradient(run: Run, *, of: str = "probability") -> Iterator[Part]:
@@ -93,7 +93,7 @@ def gradient(run: Run, *, of: str = "probability") -> Iterator[Part]:
     "a first-order guess of what it brings.",
     formula=r"s_j \propto \left\lVert \frac{\partial p_c}{\partial e_j} \odot e_j \right\rVert",
     ignores="Everything beyond the first order; the sign is dropped by the norm.",
-    cost=lambda size: 3.0,
+    cost=lambda size: 2.2,
     options={"of": _OF, "norm": _NORM},
 )
 def gradient_x_input(run: Run, *, of: str = "probability", norm: str = "l2") -> Iterator[Part]:
@@ -203,7 +203,7 @@ def _attributes(model: nn.Module) -> list[tuple[nn.Module, set[str]]]:
 
 
 def _deeplift_cost(size: Size) -> float:
-    return 4.5
+    return 3.7
 
 
 @method(

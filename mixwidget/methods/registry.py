@@ -62,7 +62,7 @@ class Method:
         scores_from: "rollout" or "last" (maps), "sum" or "mean" (layer scores), "own".
         signed: whether scores may be negative.
         measures, formula, ignores: for the method's card, in words and in TeX.
-        cost: time relative to one forward pass, for a size.
+        cost: time beyond the model's own pass, in forward passes, for a size.
         downward: streams from the top layer down.
         any_focus: its scores are the same whatever the focus token (maps hold every token's
             row anyway).

@@ -50,7 +50,7 @@ def _walk(run: Run) -> Walk:
     r"s_j = \sum_d R^0_{jd}",
     ignores="Biases; norms, activations and the softmax pass relevance on unchanged. Sums that "
     "nearly cancel share out very large parts of both signs.",
-    cost=lambda size: 9.0,
+    cost=lambda size: 6.4,
     options={"zero_focus": ZERO_FOCUS},
 )
 def lrp(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
@@ -89,7 +89,7 @@ def _in_order(conserved: dict[int, list[float]]) -> list[float]:
     measures="Relevance of the last layer's attention weights in the focus token's row.",
     formula=r"s_j = \tfrac{1}{H} \sum_h \mathrm{relu}\bigl(R_{A^{L,h}}\bigr)_{fj}",
     ignores="All layers but the last.",
-    cost=lambda size: 4.0,
+    cost=lambda size: 2.0,
     options={"zero_focus": ZERO_FOCUS},
 )
 def partial_lrp(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
@@ -150,7 +150,7 @@ def _rolled(maps: dict[int, Tensor]) -> Tensor:
     r"\tfrac{\partial y_c}{\partial A^{l,h}} \odot R_{A^{l,h}}\bigr)\Bigr), \quad "
     r"R^l = M^l R^{l-1}",
     ignores="What speaks against the target. The residual counts as 1 whatever its size.",
-    cost=lambda size: 11.0,
+    cost=lambda size: 9.1,
     options={"zero_focus": ZERO_FOCUS},
 )
 def transatt(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
@@ -178,7 +178,7 @@ def transatt(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
     r"R_h \leftarrow m^{l,h} R_h",
     ignores="Heads outside the mask, and what the mask takes away: relevance is then no longer "
     "conserved. It is as good as the mask.",
-    cost=lambda size: 11.0,
+    cost=lambda size: 5.5,
     options={
         "mask": (None, "Heads to keep: [layers, heads] of 0 and 1, two of them (syntactic and "
         "positional), or what head_masks gives. None: the demo model's own, or positional heads "
