@@ -168,8 +168,10 @@ def prepare(
     truncate: bool = False,
 ) -> Case:
     """Find the model and tokenize the text; nothing is run yet."""
-    source = open_source(model, tokenizer)
-    return Case(source, encode(source, text, text_pair, truncate))
+    # Tensors made in the caller's inference mode could never take part in a gradient.
+    with torch.inference_mode(False):
+        source = open_source(model, tokenizer)
+        return Case(source, encode(source, text, text_pair, truncate))
 
 
 def start(
@@ -208,6 +210,11 @@ def check_defined(method: Method, source: Source, target: Target) -> None:
     """Refuse a method that is not defined for a model, before anything is computed."""
     if method.class_specific:
         need_target(target, method.id)
+    if "gradients" in method.needs and any(p.is_inference() for p in source.model.parameters()):
+        raise UnsupportedMethodError(
+            f"{method.id} needs gradients, and the model's weights were made inside "
+            "torch.inference_mode(), which rules them out. Load the model outside of it."
+        )
     if "rules" in method.needs:
         check_rules(source.spec, source.model.config.model_type)
     if source.task == "seq2seq_lm" and _through_layers(method):
@@ -230,7 +237,7 @@ def parts(run: Run) -> Iterator[Part]:
     work = run.method.run(run, **run.options)
     while True:
         # Grad mode belongs to the thread: it must not leak to the caller between two parts.
-        with torch.set_grad_enabled(needs_graph):
+        with torch.inference_mode(False), torch.set_grad_enabled(needs_graph):
             try:
                 part = next(work)
             except StopIteration:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 
 from mixwidget import explain, stream
 from mixwidget.engine import prepare, start
-from mixwidget.errors import CancelledError
+from mixwidget.errors import CancelledError, UnsupportedMethodError
 from tests import tiny
 
 TEXT = "the film is not bad ."
@@ -141,3 +142,25 @@ def test_two_threads_explain_one_model():
     for thread in threads:
         thread.join()
     assert all((got[i] == alone[i]).all() for i in range(12))
+
+
+@pytest.mark.parametrize("method", ["alti", "gradient", "deeplift", "attcat", "lrp", "mask_lrp"])
+def test_inference_mode_of_the_caller(method):
+    """It changes no number, and is as before between two parts and after the last."""
+    model, tokenizer = tiny.model("bert"), tiny.tokenizer()
+    expected = explain(model, TEXT, method=method, tokenizer=tokenizer).scores
+    with torch.inference_mode():
+        for _ in stream(model, TEXT, method=method, tokenizer=tokenizer):
+            assert torch.is_inference_mode_enabled()
+        assert not torch.is_grad_enabled()
+        scores = explain(model, TEXT, method=method, tokenizer=tokenizer).scores
+    assert (scores == expected).all()
+
+
+def test_weights_made_in_inference_mode():
+    with torch.inference_mode():
+        model = copy.deepcopy(tiny.model("bert"))
+    tokenizer = tiny.tokenizer()
+    assert explain(model, TEXT, method="alti", tokenizer=tokenizer).maps is not None
+    with pytest.raises(UnsupportedMethodError, match="Load the model outside"):
+        explain(model, TEXT, method="gradient", tokenizer=tokenizer)

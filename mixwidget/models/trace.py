@@ -131,6 +131,7 @@ def record(
         tap.borrowed(model),
         recorder.hooks(),
         Watching(recorder.attention) if spec.by_hand else tap.listening(recorder.attention),
+        torch.inference_mode(False),
         torch.set_grad_enabled(keep_graph),
     ):
         output = model(**inputs, **plain_output(model))
