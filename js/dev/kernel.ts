@@ -1,7 +1,7 @@
 /** A kernel in memory: answers requests from a scene, after a while if asked to. */
 
-import { type MemoryHost, memoryHost } from "../src/host";
-import type { Request } from "../src/protocol";
+import { type MemoryHost, memoryHost } from "../src/wire/host";
+import type { Request } from "../src/wire/protocol";
 import { measuredParts } from "./measured";
 import { encode, type Scene } from "./synthetic";
 

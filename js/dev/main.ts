@@ -1,8 +1,8 @@
 /** The development page: one widget on an invented model, chosen by the address. */
 
 import { mount } from "../src/app";
-import { createStore } from "../src/store";
-import { DEFAULTS, type Traits } from "../src/types";
+import { createStore } from "../src/wire/store";
+import { DEFAULTS, type Traits } from "../src/wire/types";
 import { sceneHost } from "./kernel";
 import { scene } from "./synthetic";
 

@@ -1,7 +1,7 @@
 /** Invented answers to `measure`. */
 
-import type { FaithfulnessPart, Question } from "../src/protocol";
-import type { Token } from "../src/types";
+import type { FaithfulnessPart, Question } from "../src/wire/protocol";
+import type { Token } from "../src/wire/types";
 import { random } from "./synthetic";
 
 const METRICS = [

@@ -1,8 +1,8 @@
 /** Invented models and texts, for the development page and the tests. */
 
-import type { Dtype, Want } from "../src/protocol";
-import type { MethodEntry, Token, Traits } from "../src/types";
-import { DEFAULTS } from "../src/types";
+import type { Dtype, Want } from "../src/wire/protocol";
+import type { MethodEntry, Token, Traits } from "../src/wire/types";
+import { DEFAULTS } from "../src/wire/types";
 
 /** A small generator of random numbers with a seed (mulberry32). */
 export function random(seed: number): () => number {

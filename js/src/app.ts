@@ -15,14 +15,10 @@ import {
 } from "./dom";
 import { exportMenu } from "./export";
 import { header, statusLine } from "./header";
-import type { Host } from "./host";
 import { methodsBar } from "./methods";
-import { cancel, rerun } from "./protocol";
 import { derive, type State } from "./state";
-import type { Store } from "./store";
 import { followTheme, readInks } from "./theme";
 import { createTooltip } from "./tooltip";
-import type { ViewName } from "./types";
 import { compareView } from "./views/compare";
 import { faithfulnessView } from "./views/faithfulness";
 import { graphView } from "./views/graph";
@@ -32,6 +28,10 @@ import { mapView } from "./views/map";
 import { multiplesView } from "./views/multiples";
 import { moveLayer } from "./views/shared";
 import { textView } from "./views/text";
+import type { Host } from "./wire/host";
+import { cancel, rerun } from "./wire/protocol";
+import type { Store } from "./wire/store";
+import type { ViewName } from "./wire/types";
 import { captionOf, treatment } from "./words";
 
 const VIEWS: [ViewName, string, (element: HTMLElement, context: Context) => View][] = [

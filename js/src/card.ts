@@ -4,7 +4,7 @@ import type { Context } from "./context";
 import { h, show } from "./dom";
 import { cost } from "./format";
 import { partsOf, toMath, toText } from "./tex";
-import type { Json, MethodEntry, MethodOption } from "./types";
+import type { Json, MethodEntry, MethodOption } from "./wire/types";
 
 const YIELDS: Record<MethodEntry["yields"], string> = {
   maps: "what every token takes from every other, layer by layer",

@@ -4,7 +4,7 @@ import type { Palette } from "./colour";
 import type { Listen } from "./dom";
 import type { State } from "./state";
 import type { Tooltip } from "./tooltip";
-import type { Traits } from "./types";
+import type { Traits } from "./wire/types";
 
 /** Colours that canvases take from the style sheet. */
 export interface Inks {

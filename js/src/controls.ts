@@ -4,7 +4,7 @@ import type { Context, View } from "./context";
 import { h, setAttributes, setText, show } from "./dom";
 import { percent, shorten } from "./format";
 import type { State } from "./state";
-import type { Aggregate, Json, MethodEntry, ScaleName, ViewName } from "./types";
+import type { Aggregate, Json, MethodEntry, ScaleName, ViewName } from "./wire/types";
 import { AGGREGATE_NAMES, NEEDS_KERNEL } from "./words";
 
 const STEP_MS = 800;

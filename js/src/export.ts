@@ -2,10 +2,10 @@
 
 import type { Context } from "./context";
 import { h, rove } from "./dom";
-import { bytesOf, exportAs } from "./protocol";
 import { toPng, toSvg } from "./snapshot";
 import type { State } from "./state";
-import type { Store } from "./store";
+import { bytesOf, exportAs } from "./wire/protocol";
+import type { Store } from "./wire/store";
 
 const CHOICES: [string, string][] = [
   ["png", "Picture of this view (PNG)"],

@@ -2,7 +2,7 @@
 
 import { stepOf, type Trace, traceFrom } from "./flow";
 import type { State } from "./state";
-import { type Combine, DEFAULTS } from "./types";
+import { type Combine, DEFAULTS } from "./wire/types";
 
 export interface Column {
   text: string;

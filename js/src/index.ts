@@ -2,12 +2,12 @@
 
 import type { AnyModel } from "@anywidget/types";
 import { mount } from "./app";
-import { anywidgetHost, type Host } from "./host";
 import { openPage } from "./page";
 import { hideStill } from "./still";
-import { createStore, type Store } from "./store";
+import { anywidgetHost, type Host } from "./wire/host";
+import { createStore, type Store } from "./wire/store";
 
-export { memoryHost } from "./host";
+export { memoryHost } from "./wire/host";
 export { createStore, mount };
 
 interface Shared {

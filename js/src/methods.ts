@@ -4,7 +4,7 @@ import { createCard, optionFields } from "./card";
 import type { Context, View } from "./context";
 import { h, onResize, rove, setAttributes, setRoving, setText, show } from "./dom";
 import type { State } from "./state";
-import type { MethodEntry } from "./types";
+import type { MethodEntry } from "./wire/types";
 
 const TOGGLE = '[data-part="method-toggle"]';
 export const MOST_COMPARED = 4;

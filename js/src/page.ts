@@ -1,7 +1,7 @@
 /** A saved page: the widget on numbers that the page itself holds (mixwidget/page.py). */
 
 import { mount } from "./app";
-import { type MemoryHost, memoryHost } from "./host";
+import { type MemoryHost, memoryHost } from "./wire/host";
 import {
   type AgreementPart,
   type ArrayMessage,
@@ -10,9 +10,9 @@ import {
   type Question,
   type Request,
   VERSION,
-} from "./protocol";
-import { createStore } from "./store";
-import type { Traits } from "./types";
+} from "./wire/protocol";
+import { createStore } from "./wire/store";
+import type { Traits } from "./wire/types";
 
 interface Saved {
   traits: Traits;

@@ -4,7 +4,7 @@
 import type { Context } from "./context";
 import { shorten } from "./format";
 import type { State } from "./state";
-import type { MethodEntry, ViewName } from "./types";
+import type { MethodEntry, ViewName } from "./wire/types";
 import { quoted } from "./words";
 
 const NS = "http://www.w3.org/2000/svg";

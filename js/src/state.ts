@@ -1,9 +1,10 @@
 /** What a picture needs to know, derived from traits and arrays. Built anew for every frame. */
 
-import type { Host } from "./host";
-import type { Measured } from "./measures";
-import type { Tensor, What } from "./protocol";
-import type { Store } from "./store";
+import { type Layout, layOut, mergeColumns, mergeMap, type Shares } from "./units";
+import type { Host } from "./wire/host";
+import type { Measured } from "./wire/measures";
+import type { Tensor, What } from "./wire/protocol";
+import type { Store } from "./wire/store";
 import {
   type Aggregate,
   DEFAULTS,
@@ -12,8 +13,7 @@ import {
   type Token,
   TRAIT_NAMES,
   type Traits,
-} from "./types";
-import { type Layout, layOut, mergeColumns, mergeMap, type Shares } from "./units";
+} from "./wire/types";
 
 /** So many methods are shown at a time. */
 const MOST_SHOWN = 4;

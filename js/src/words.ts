@@ -2,7 +2,7 @@
 
 import { percent, plural } from "./format";
 import type { State } from "./state";
-import type { Aggregate, MethodEntry, ViewName } from "./types";
+import type { Aggregate, MethodEntry, ViewName } from "./wire/types";
 
 export const AGGREGATE_NAMES: Record<Aggregate, string> = {
   layer: "this layer alone",

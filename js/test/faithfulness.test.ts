@@ -1,10 +1,10 @@
 import { afterEach, expect, test } from "vitest";
 import { measuredParts } from "../dev/measured";
 import { ticksUpTo } from "../src/curves-draw";
-import { memoryHost } from "../src/host";
-import { createMeasures } from "../src/measures";
-import type { Answer, FaithfulnessPart, Request } from "../src/protocol";
-import { createStore } from "../src/store";
+import { memoryHost } from "../src/wire/host";
+import { createMeasures } from "../src/wire/measures";
+import type { Answer, FaithfulnessPart, Request } from "../src/wire/protocol";
+import { createStore } from "../src/wire/store";
 import { type Mounted, mounted, settle } from "./helpers";
 
 const ENOUGH = 320; // until a question has settled, is asked and drawn

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { random } from "../dev/synthetic";
 import { stepOf, traceFrom } from "../src/flow";
 import { type Column, columnFlow, columnShares } from "../src/graph-model";
-import type { Combine } from "../src/types";
+import type { Combine } from "../src/wire/types";
 
 const N = 7;
 const LAYERS = 5;

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import type { Traits } from "../src/types";
+import type { Traits } from "../src/wire/types";
 import { type Mounted, mounted, settle } from "./helpers";
 
 let open: Mounted[] = [];

@@ -3,8 +3,8 @@
 import { sceneHost } from "../dev/kernel";
 import { scene } from "../dev/synthetic";
 import { mount } from "../src/app";
-import { createStore } from "../src/store";
-import type { Traits } from "../src/types";
+import { createStore } from "../src/wire/store";
+import type { Traits } from "../src/wire/types";
 
 export interface Mounted {
   host: ReturnType<typeof sceneHost>;

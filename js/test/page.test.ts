@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { measuredParts } from "../dev/measured";
 import { savedHost } from "../src/page";
-import type { ArrayMessage, FaithfulnessPart, Question } from "../src/protocol";
 import { hideStill } from "../src/still";
-import { createStore } from "../src/store";
-import { DEFAULTS, type RunInfo } from "../src/types";
+import type { ArrayMessage, FaithfulnessPart, Question } from "../src/wire/protocol";
+import { createStore } from "../src/wire/store";
+import { DEFAULTS, type RunInfo } from "../src/wire/types";
 
 const run = (name: string): RunInfo => ({
   run: name,

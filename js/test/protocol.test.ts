@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { type ArrayMessage, decode, keyOf, readAnswer } from "../src/protocol";
+import { type ArrayMessage, decode, keyOf, readAnswer } from "../src/wire/protocol";
 
 const head = (given: Partial<ArrayMessage>): ArrayMessage => ({
   kind: "array",

@@ -3,9 +3,9 @@
 import { afterEach, expect, test } from "vitest";
 import { scene } from "../dev/synthetic";
 import { mount } from "../src/app";
-import { memoryHost } from "../src/host";
-import { createStore } from "../src/store";
-import type { Traits } from "../src/types";
+import { memoryHost } from "../src/wire/host";
+import { createStore } from "../src/wire/store";
+import type { Traits } from "../src/wire/types";
 import { type Mounted, mounted, settle } from "./helpers";
 
 let open: { life: AbortController }[] = [];

@@ -3,8 +3,8 @@ import { sceneHost } from "../dev/kernel";
 import { scene } from "../dev/synthetic";
 import { about, toSvg, withoutInstructions } from "../src/snapshot";
 import { derive } from "../src/state";
-import { createStore } from "../src/store";
-import type { Traits } from "../src/types";
+import { createStore } from "../src/wire/store";
+import type { Traits } from "../src/wire/types";
 import { type Mounted, mounted } from "./helpers";
 
 let open: Mounted[] = [];

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { memoryHost } from "../src/host";
-import { createStore } from "../src/store";
-import type { RunInfo } from "../src/types";
+import { memoryHost } from "../src/wire/host";
+import { createStore } from "../src/wire/store";
+import type { RunInfo } from "../src/wire/types";
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "vitest";
 import type { Inks } from "../src/context";
 import type { HeatSpec } from "../src/heatmap";
 import { drawBase, measure } from "../src/heatmap-draw";
-import type { Token } from "../src/types";
+import type { Token } from "../src/wire/types";
 import { type Mounted, mounted, settle } from "./helpers";
 
 let open: Mounted[] = [];

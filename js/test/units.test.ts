@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Token } from "../src/types";
 import { layOut, mergeColumns, mergeMap, visibleText } from "../src/units";
+import type { Token } from "../src/wire/types";
 
 const token = (text: string, index: number, word: number | null, segment = 0): Token => ({
   piece: text,

@@ -9,7 +9,7 @@ import { createLegend, type Legend } from "../legend";
 import type { State } from "../state";
 import { spearman, unitMass } from "../stats";
 import { createTable } from "../table";
-import type { MethodEntry } from "../types";
+import type { MethodEntry } from "../wire/types";
 import {
   captionOf,
   lacking,

@@ -5,10 +5,10 @@ import { createCurves } from "../curves";
 import { type Line, type Point, pen, styleOf } from "../curves-draw";
 import { h, setText, show, sync } from "../dom";
 import { number, percent, plural } from "../format";
-import type { Measured } from "../measures";
-import type { CurvePart, StartPart } from "../protocol";
 import type { State } from "../state";
 import { createTable } from "../table";
+import type { Measured } from "../wire/measures";
+import type { CurvePart, StartPart } from "../wire/protocol";
 import { lacking, leftOutWords, quoted } from "../words";
 import { createNotice } from "./shared";
 

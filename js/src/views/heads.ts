@@ -6,9 +6,9 @@ import { h, setAttributes, setText, sync } from "../dom";
 import { number, percent } from "../format";
 import { createHeatmap } from "../heatmap";
 import { createLegend } from "../legend";
-import type { Tensor } from "../protocol";
 import type { State } from "../state";
 import { createTable } from "../table";
+import type { Tensor } from "../wire/protocol";
 import { quoted } from "../words";
 import { createNotice, moveFocus } from "./shared";
 

@@ -6,7 +6,7 @@ import { h, setAttributes, setText, show, sync } from "../dom";
 import { createLegend, type Legend } from "../legend";
 import type { State } from "../state";
 import { createTable } from "../table";
-import type { Aggregate, MethodEntry, Traits } from "../types";
+import type { Aggregate, MethodEntry, Traits } from "../wire/types";
 import { leftOutWords, othersWords, quoted } from "../words";
 import { absent, createNotice, withoutMaps } from "./shared";
 
