@@ -16,7 +16,8 @@ import {
 import { exportMenu } from "./export";
 import { header, statusLine } from "./header";
 import { methodsBar } from "./methods";
-import { derive, type State } from "./state";
+import { derive, type State } from "./state/state";
+import { captionOf, treatment } from "./state/words";
 import { followTheme, readInks } from "./theme";
 import { createTooltip } from "./tooltip";
 import { compareView } from "./views/compare";
@@ -32,7 +33,6 @@ import type { Host } from "./wire/host";
 import { cancel, rerun } from "./wire/protocol";
 import type { Store } from "./wire/store";
 import type { ViewName } from "./wire/types";
-import { captionOf, treatment } from "./words";
 
 const VIEWS: [ViewName, string, (element: HTMLElement, context: Context) => View][] = [
   ["text", "Text", textView],

@@ -2,7 +2,7 @@
 
 import type { Context } from "./context";
 import { h, show } from "./dom";
-import { cost } from "./format";
+import { cost } from "./state/format";
 import { partsOf, toMath, toText } from "./tex";
 import type { Json, MethodEntry, MethodOption } from "./wire/types";
 

@@ -1,6 +1,6 @@
 /** Colour scales: perceptually ordered for unsigned values, two hues for signed ones. */
 
-import { largestSize, quantileOfSize } from "./stats";
+import { largestSize, quantileOfSize } from "./state/stats";
 import type { ScaleName } from "./wire/types";
 
 export type Theme = "light" | "dark";

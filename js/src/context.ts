@@ -2,7 +2,7 @@
 
 import type { Palette } from "./colour";
 import type { Listen } from "./dom";
-import type { State } from "./state";
+import type { State } from "./state/state";
 import type { Tooltip } from "./tooltip";
 import type { Traits } from "./wire/types";
 

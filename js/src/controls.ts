@@ -2,10 +2,10 @@
 
 import type { Context, View } from "./context";
 import { h, setAttributes, setText, show } from "./dom";
-import { percent, shorten } from "./format";
-import type { State } from "./state";
+import { percent, shorten } from "./state/format";
+import type { State } from "./state/state";
+import { AGGREGATE_NAMES, NEEDS_KERNEL } from "./state/words";
 import type { Aggregate, Json, MethodEntry, ScaleName, ViewName } from "./wire/types";
-import { AGGREGATE_NAMES, NEEDS_KERNEL } from "./words";
 
 const STEP_MS = 800;
 const SUM: [string, string] = ["sum", AGGREGATE_NAMES.sum];

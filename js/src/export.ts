@@ -3,7 +3,7 @@
 import type { Context } from "./context";
 import { h, rove } from "./dom";
 import { toPng, toSvg } from "./snapshot";
-import type { State } from "./state";
+import type { State } from "./state/state";
 import { bytesOf, exportAs } from "./wire/protocol";
 import type { Store } from "./wire/store";
 

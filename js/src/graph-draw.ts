@@ -2,7 +2,7 @@
 
 import type { Scale } from "./colour";
 import type { Inks } from "./context";
-import type { Column, Edges } from "./graph-model";
+import type { Column, Edges } from "./state/graph-model";
 
 export interface GraphGeometry {
   width: number;

@@ -11,9 +11,9 @@ import {
   selectEdges,
   stepsOf,
   trace,
-} from "./graph-model";
-import type { State } from "./state";
-import { largestSize } from "./stats";
+} from "./state/graph-model";
+import type { State } from "./state/state";
+import { largestSize } from "./state/stats";
 
 /** Each stage is done again only when what it depends on has changed. */
 export function createPictures() {

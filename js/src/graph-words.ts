@@ -1,11 +1,11 @@
 /** What the graph says about its nodes and edges. */
 
-import { percent, plural } from "./format";
 import type { Picture, Spot } from "./graph-draw";
-import type { Column, Edges } from "./graph-model";
-import type { State } from "./state";
+import { percent, plural } from "./state/format";
+import type { Column, Edges } from "./state/graph-model";
+import type { State } from "./state/state";
+import { quoted } from "./state/words";
 import type { TableSpec } from "./table";
-import { quoted } from "./words";
 
 const LISTED = 4;
 

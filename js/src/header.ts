@@ -2,9 +2,9 @@
 
 import type { Context, View } from "./context";
 import { h, setAttributes, setText, show } from "./dom";
-import { duration, percent } from "./format";
-import type { State } from "./state";
-import { addsUp, NEEDS_KERNEL } from "./words";
+import { duration, percent } from "./state/format";
+import type { State } from "./state/state";
+import { addsUp, NEEDS_KERNEL } from "./state/words";
 
 const NO_TEXT = "Type a text first.";
 

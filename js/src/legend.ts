@@ -2,7 +2,7 @@
 
 import type { Scale } from "./colour";
 import { h, setText } from "./dom";
-import { number } from "./format";
+import { number } from "./state/format";
 
 export interface Legend {
   element: HTMLElement;

@@ -3,7 +3,7 @@
 import { createCard, optionFields } from "./card";
 import type { Context, View } from "./context";
 import { h, onResize, rove, setAttributes, setRoving, setText, show } from "./dom";
-import type { State } from "./state";
+import type { State } from "./state/state";
 import type { MethodEntry } from "./wire/types";
 
 const TOGGLE = '[data-part="method-toggle"]';

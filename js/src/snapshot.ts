@@ -2,10 +2,10 @@
  * under a few lines that say what the picture shows. */
 
 import type { Context } from "./context";
-import { shorten } from "./format";
-import type { State } from "./state";
+import { shorten } from "./state/format";
+import type { State } from "./state/state";
+import { quoted } from "./state/words";
 import type { MethodEntry, ViewName } from "./wire/types";
-import { quoted } from "./words";
 
 const NS = "http://www.w3.org/2000/svg";
 const MARGIN = 12;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { random } from "../dev/synthetic";
-import { stepOf, traceFrom } from "../src/flow";
-import { type Column, columnFlow, columnShares } from "../src/graph-model";
+import { stepOf, traceFrom } from "../src/state/flow";
+import { type Column, columnFlow, columnShares } from "../src/state/graph-model";
 import type { Combine } from "../src/wire/types";
 
 const N = 7;

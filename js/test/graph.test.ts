@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { random } from "../dev/synthetic";
-import { type Column, type Edges, selectEdges } from "../src/graph-model";
 import { limitWords } from "../src/graph-words";
+import { type Column, type Edges, selectEdges } from "../src/state/graph-model";
 
 const columnsOf = (count: number) =>
   Array.from(

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { random, scene } from "../dev/synthetic";
 import { paint, palette } from "../src/colour";
 import { edgeAt, measureGraph, nodeAt } from "../src/graph-draw";
-import { type Column, selectEdges } from "../src/graph-model";
-import { layOut, mergeMap } from "../src/units";
+import { type Column, selectEdges } from "../src/state/graph-model";
+import { layOut, mergeMap } from "../src/state/units";
 
 /** The quickest of some tries, in ms: other work on the machine does not count. */
 function quickest(work: () => void, tries = 7): number {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { random, scene } from "../dev/synthetic";
 import { contrast, levelOf, mapScale, paint, palette, parseHex, rowScale } from "../src/colour";
-import { cost, duration, number, percent } from "../src/format";
-import { quantileOfSize, ranks, spearman, unitMass } from "../src/stats";
+import { cost, duration, number, percent } from "../src/state/format";
+import { quantileOfSize, ranks, spearman, unitMass } from "../src/state/stats";
 
 test("ranks begin at 1 and ties share the better place", () => {
   expect(ranks([0.1, 0.5, 0.5, 0.2])).toEqual([4, 1, 1, 3]);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { layOut, mergeColumns, mergeMap, visibleText } from "../src/units";
+import { layOut, mergeColumns, mergeMap, visibleText } from "../src/state/units";
 import type { Token } from "../src/wire/types";
 
 const token = (text: string, index: number, word: number | null, segment = 0): Token => ({

@@ -3,13 +3,11 @@
 import { mapScale, rowScale, type Scale } from "../colour";
 import type { Context, View } from "../context";
 import { h, setAttributes, setText, show } from "../dom";
-import { number } from "../format";
 import { createHeatmap, type Heatmap } from "../heatmap";
 import { createLegend, type Legend } from "../legend";
-import type { State } from "../state";
-import { spearman, unitMass } from "../stats";
-import { createTable } from "../table";
-import type { MethodEntry } from "../wire/types";
+import { number } from "../state/format";
+import type { State } from "../state/state";
+import { spearman, unitMass } from "../state/stats";
 import {
   captionOf,
   lacking,
@@ -19,7 +17,9 @@ import {
   quoted,
   shownTokens,
   withoutMapsWords,
-} from "../words";
+} from "../state/words";
+import { createTable } from "../table";
+import type { MethodEntry } from "../wire/types";
 import { breakAt, createNotice } from "./shared";
 import { drawBlocks } from "./text";
 

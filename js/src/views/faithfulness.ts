@@ -4,12 +4,12 @@ import type { Context, View } from "../context";
 import { createCurves } from "../curves";
 import { type Line, type Point, pen, styleOf } from "../curves-draw";
 import { h, setText, show, sync } from "../dom";
-import { number, percent, plural } from "../format";
-import type { State } from "../state";
+import { number, percent, plural } from "../state/format";
+import type { State } from "../state/state";
+import { lacking, leftOutWords, quoted } from "../state/words";
 import { createTable } from "../table";
 import type { Measured } from "../wire/measures";
 import type { CurvePart, StartPart } from "../wire/protocol";
-import { lacking, leftOutWords, quoted } from "../words";
 import { createNotice } from "./shared";
 
 const LISTED = 12; // tokens that are named in words

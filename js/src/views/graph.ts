@@ -2,7 +2,6 @@
 
 import type { Context, View } from "../context";
 import { h, onResize, setAttributes, setText } from "../dom";
-import { percent, plural } from "../format";
 import {
   drawGraph,
   drawHighlight,
@@ -16,9 +15,10 @@ import {
 import { createPictures } from "../graph-picture";
 import { aboutEdge, aboutNode, edgesOf, limitWords, tableOf } from "../graph-words";
 import { createLegend } from "../legend";
-import type { State } from "../state";
+import { percent, plural } from "../state/format";
+import type { State } from "../state/state";
+import { quoted } from "../state/words";
 import { createTable } from "../table";
-import { quoted } from "../words";
 import { absent, createNotice, moveFocus, moveLayer, withoutMaps } from "./shared";
 
 /** Above so many shown tokens the weak ones are folded together. */

@@ -3,13 +3,13 @@
 import { mapScale, type Scale } from "../colour";
 import type { Context, View } from "../context";
 import { h, setAttributes, setText, sync } from "../dom";
-import { number, percent } from "../format";
 import { createHeatmap } from "../heatmap";
 import { createLegend } from "../legend";
-import type { State } from "../state";
+import { number, percent } from "../state/format";
+import type { State } from "../state/state";
+import { quoted } from "../state/words";
 import { createTable } from "../table";
 import type { Tensor } from "../wire/protocol";
-import { quoted } from "../words";
 import { createNotice, moveFocus } from "./shared";
 
 /** The last axis of `head_stats`, in order. */

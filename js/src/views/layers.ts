@@ -2,12 +2,12 @@
 
 import { mapScale } from "../colour";
 import type { Context, View } from "../context";
-import { number, plural } from "../format";
 import { createHeatmap } from "../heatmap";
 import { createLegend } from "../legend";
-import type { State } from "../state";
+import { number, plural } from "../state/format";
+import type { State } from "../state/state";
+import { quoted } from "../state/words";
 import { createTable } from "../table";
-import { quoted } from "../words";
 import { absent, breakAt, createNotice, moveFocus, moveLayer, withoutMaps } from "./shared";
 
 export function layersView(element: HTMLElement, context: Context): View {

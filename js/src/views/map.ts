@@ -2,12 +2,12 @@
 
 import { mapScale, type Scale } from "../colour";
 import type { Context, View } from "../context";
-import { number } from "../format";
 import { createHeatmap } from "../heatmap";
 import { createLegend } from "../legend";
-import type { Grid, State } from "../state";
+import { number } from "../state/format";
+import type { Grid, State } from "../state/state";
+import { quoted } from "../state/words";
 import { createTable } from "../table";
-import { quoted } from "../words";
 import { absent, breakAt, createNotice, moveFocus, soFar, withoutMaps } from "./shared";
 
 export function mapView(element: HTMLElement, context: Context): View {

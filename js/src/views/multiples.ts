@@ -4,10 +4,10 @@ import { mapScale, paint, rowScale, type Scale } from "../colour";
 import type { Context, View } from "../context";
 import { h, setAttributes, setText, show, sync } from "../dom";
 import { createLegend, type Legend } from "../legend";
-import type { State } from "../state";
+import type { State } from "../state/state";
+import { leftOutWords, othersWords, quoted } from "../state/words";
 import { createTable } from "../table";
 import type { Aggregate, MethodEntry, Traits } from "../wire/types";
-import { leftOutWords, othersWords, quoted } from "../words";
 import { absent, createNotice, withoutMaps } from "./shared";
 
 interface Thumbnail {

@@ -2,8 +2,8 @@
 
 import type { Context } from "../context";
 import { h, setText } from "../dom";
-import type { State } from "../state";
-import { lacking } from "../words";
+import type { State } from "../state/state";
+import { lacking } from "../state/words";
 
 export interface Notice {
   element: HTMLElement;

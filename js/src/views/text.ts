@@ -3,13 +3,13 @@
 import { rowScale, type Scale } from "../colour";
 import type { Context, View } from "../context";
 import { h, rove, setAttributes, setRoving, setText, sync } from "../dom";
-import { number, percent, plural } from "../format";
 import { createLegend } from "../legend";
-import type { State } from "../state";
-import { largestSize, ranks, sumOf } from "../stats";
+import { number, percent, plural } from "../state/format";
+import type { State } from "../state/state";
+import { largestSize, ranks, sumOf } from "../state/stats";
+import type { Unit } from "../state/units";
+import { meaning } from "../state/words";
 import { createTable } from "../table";
-import type { Unit } from "../units";
-import { meaning } from "../words";
 import { absent, createNotice, moveLayer, soFar } from "./shared";
 
 const RANKED = 10;

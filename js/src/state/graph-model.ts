@@ -1,8 +1,8 @@
 /** The graph as numbers: columns, weights between levels, and the edges that are drawn. */
 
+import { type Combine, DEFAULTS } from "../wire/types";
 import { stepOf, type Trace, traceFrom } from "./flow";
 import type { State } from "./state";
-import { type Combine, DEFAULTS } from "./wire/types";
 
 export interface Column {
   text: string;

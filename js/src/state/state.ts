@@ -1,10 +1,9 @@
 /** What a picture needs to know, derived from traits and arrays. Built anew for every frame. */
 
-import { type Layout, layOut, mergeColumns, mergeMap, type Shares } from "./units";
-import type { Host } from "./wire/host";
-import type { Measured } from "./wire/measures";
-import type { Tensor, What } from "./wire/protocol";
-import type { Store } from "./wire/store";
+import type { Host } from "../wire/host";
+import type { Measured } from "../wire/measures";
+import type { Tensor, What } from "../wire/protocol";
+import type { Store } from "../wire/store";
 import {
   type Aggregate,
   DEFAULTS,
@@ -13,7 +12,8 @@ import {
   type Token,
   TRAIT_NAMES,
   type Traits,
-} from "./wire/types";
+} from "../wire/types";
+import { type Layout, layOut, mergeColumns, mergeMap, type Shares } from "./units";
 
 /** So many methods are shown at a time. */
 const MOST_SHOWN = 4;

@@ -1,8 +1,8 @@
 /** Sentences that say what a picture shows. */
 
+import type { Aggregate, MethodEntry, ViewName } from "../wire/types";
 import { percent, plural } from "./format";
 import type { State } from "./state";
-import type { Aggregate, MethodEntry, ViewName } from "./wire/types";
 
 export const AGGREGATE_NAMES: Record<Aggregate, string> = {
   layer: "this layer alone",

@@ -15,7 +15,7 @@
  * every level is divided by its own total.
  */
 
-import type { Combine } from "./wire/types";
+import type { Combine } from "../wire/types";
 
 export interface Trace {
   /** [levels][n]: share of the node that passes through each; level 0 is the input. */

@@ -1,6 +1,6 @@
 /** Tokens as they are shown: single or merged to words, with or without special tokens. */
 
-import type { Token } from "./wire/types";
+import type { Token } from "../wire/types";
 
 export interface Unit {
   /** What a reader sees. */
