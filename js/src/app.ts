@@ -1,8 +1,9 @@
 /** One view of a widget: puts the parts together and draws them from the state. */
 
-import { palette } from "./colour";
-import type { Context, View } from "./context";
 import { controls } from "./controls";
+import { header, statusLine } from "./header";
+import { palette } from "./kit/colour";
+import type { Context, View } from "./kit/context";
 import {
   h,
   listener,
@@ -12,14 +13,13 @@ import {
   setAttributes,
   setRoving,
   setText,
-} from "./dom";
-import { exportMenu } from "./export";
-import { header, statusLine } from "./header";
+} from "./kit/dom";
+import { exportMenu } from "./kit/export";
+import { followTheme, readInks } from "./kit/theme";
+import { createTooltip } from "./kit/tooltip";
 import { methodsBar } from "./methods";
 import { derive, type State } from "./state/state";
 import { captionOf, treatment } from "./state/words";
-import { followTheme, readInks } from "./theme";
-import { createTooltip } from "./tooltip";
 import { compareView } from "./views/compare";
 import { faithfulnessView } from "./views/faithfulness";
 import { graphView } from "./views/graph";

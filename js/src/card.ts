@@ -1,9 +1,9 @@
 /** A method's card: what it measures, its formula, what it ignores, its paper, its cost. */
 
-import type { Context } from "./context";
-import { h, show } from "./dom";
+import type { Context } from "./kit/context";
+import { h, show } from "./kit/dom";
+import { partsOf, toMath, toText } from "./kit/tex";
 import { cost } from "./state/format";
-import { partsOf, toMath, toText } from "./tex";
 import type { Json, MethodEntry, MethodOption } from "./wire/types";
 
 const YIELDS: Record<MethodEntry["yields"], string> = {

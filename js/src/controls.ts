@@ -1,7 +1,7 @@
 /** Layer, aggregate, focus, target and how things are shown. Every control is a trait. */
 
-import type { Context, View } from "./context";
-import { h, setAttributes, setText, show } from "./dom";
+import type { Context, View } from "./kit/context";
+import { h, setAttributes, setText, show } from "./kit/dom";
 import { percent, shorten } from "./state/format";
 import type { State } from "./state/state";
 import { AGGREGATE_NAMES, NEEDS_KERNEL } from "./state/words";

@@ -1,8 +1,8 @@
 /** The method toggles, by family, with their cards. */
 
 import { createCard, optionFields } from "./card";
-import type { Context, View } from "./context";
-import { h, onResize, rove, setAttributes, setRoving, setText, show } from "./dom";
+import type { Context, View } from "./kit/context";
+import { h, onResize, rove, setAttributes, setRoving, setText, show } from "./kit/dom";
 import type { State } from "./state/state";
 import type { MethodEntry } from "./wire/types";
 

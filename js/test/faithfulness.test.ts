@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import { measuredParts } from "../dev/measured";
-import { ticksUpTo } from "../src/curves-draw";
+import { ticksUpTo } from "../src/kit/curves-draw";
 import { memoryHost } from "../src/wire/host";
 import { createMeasures } from "../src/wire/measures";
 import type { Answer, FaithfulnessPart, Request } from "../src/wire/protocol";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { random } from "../dev/synthetic";
-import { limitWords } from "../src/graph-words";
+import { limitWords } from "../src/kit/graph-words";
 import { type Column, type Edges, selectEdges } from "../src/state/graph-model";
 
 const columnsOf = (count: number) =>

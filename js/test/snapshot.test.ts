@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { sceneHost } from "../dev/kernel";
 import { scene } from "../dev/synthetic";
-import { about, toSvg, withoutInstructions } from "../src/snapshot";
+import { about, toSvg, withoutInstructions } from "../src/kit/snapshot";
 import { derive } from "../src/state/state";
 import { createStore } from "../src/wire/store";
 import type { Traits } from "../src/wire/types";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { random, scene } from "../dev/synthetic";
-import { paint, palette } from "../src/colour";
-import { edgeAt, measureGraph, nodeAt } from "../src/graph-draw";
+import { paint, palette } from "../src/kit/colour";
+import { edgeAt, measureGraph, nodeAt } from "../src/kit/graph-draw";
 import { type Column, selectEdges } from "../src/state/graph-model";
 import { layOut, mergeMap } from "../src/state/units";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { random, scene } from "../dev/synthetic";
-import { contrast, levelOf, mapScale, paint, palette, parseHex, rowScale } from "../src/colour";
+import { contrast, levelOf, mapScale, paint, palette, parseHex, rowScale } from "../src/kit/colour";
 import { cost, duration, number, percent } from "../src/state/format";
 import { quantileOfSize, ranks, spearman, unitMass } from "../src/state/stats";
 

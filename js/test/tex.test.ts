@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { partsOf, toMath, toText } from "../src/tex";
+import { partsOf, toMath, toText } from "../src/kit/tex";
 
 /** The tree in short: tag(children) or tag:text. */
 function outline(node: Element): string {

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
-import type { Inks } from "../src/context";
-import type { HeatSpec } from "../src/heatmap";
-import { drawBase, measure } from "../src/heatmap-draw";
+import type { Inks } from "../src/kit/context";
+import type { HeatSpec } from "../src/kit/heatmap";
+import { drawBase, measure } from "../src/kit/heatmap-draw";
 import type { Token } from "../src/wire/types";
 import { type Mounted, mounted, settle } from "./helpers";
 

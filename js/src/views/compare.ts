@@ -1,10 +1,11 @@
 /** Two to four methods side by side, and the difference of two. */
 
-import { mapScale, rowScale, type Scale } from "../colour";
-import type { Context, View } from "../context";
-import { h, setAttributes, setText, show } from "../dom";
-import { createHeatmap, type Heatmap } from "../heatmap";
-import { createLegend, type Legend } from "../legend";
+import { mapScale, rowScale, type Scale } from "../kit/colour";
+import type { Context, View } from "../kit/context";
+import { h, setAttributes, setText, show } from "../kit/dom";
+import { createHeatmap, type Heatmap } from "../kit/heatmap";
+import { createLegend, type Legend } from "../kit/legend";
+import { createTable } from "../kit/table";
 import { number } from "../state/format";
 import type { State } from "../state/state";
 import { spearman, unitMass } from "../state/stats";
@@ -18,7 +19,6 @@ import {
   shownTokens,
   withoutMapsWords,
 } from "../state/words";
-import { createTable } from "../table";
 import type { MethodEntry } from "../wire/types";
 import { breakAt, createNotice } from "./shared";
 import { drawBlocks } from "./text";

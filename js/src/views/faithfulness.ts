@@ -1,13 +1,13 @@
 /** Should you believe the map? Probability against tokens removed, one curve per method. */
 
-import type { Context, View } from "../context";
-import { createCurves } from "../curves";
-import { type Line, type Point, pen, styleOf } from "../curves-draw";
-import { h, setText, show, sync } from "../dom";
+import type { Context, View } from "../kit/context";
+import { createCurves } from "../kit/curves";
+import { type Line, type Point, pen, styleOf } from "../kit/curves-draw";
+import { h, setText, show, sync } from "../kit/dom";
+import { createTable } from "../kit/table";
 import { number, percent, plural } from "../state/format";
 import type { State } from "../state/state";
 import { lacking, leftOutWords, quoted } from "../state/words";
-import { createTable } from "../table";
 import type { Measured } from "../wire/measures";
 import type { CurvePart, StartPart } from "../wire/protocol";
 import { createNotice } from "./shared";

@@ -1,7 +1,7 @@
 /** Tokens across, layers up; click a node to trace where it comes from. */
 
-import type { Context, View } from "../context";
-import { h, onResize, setAttributes, setText } from "../dom";
+import type { Context, View } from "../kit/context";
+import { h, onResize, setAttributes, setText } from "../kit/dom";
 import {
   drawGraph,
   drawHighlight,
@@ -11,14 +11,14 @@ import {
   nodeAt,
   type Picture,
   type Spot,
-} from "../graph-draw";
-import { createPictures } from "../graph-picture";
-import { aboutEdge, aboutNode, edgesOf, limitWords, tableOf } from "../graph-words";
-import { createLegend } from "../legend";
+} from "../kit/graph-draw";
+import { createPictures } from "../kit/graph-picture";
+import { aboutEdge, aboutNode, edgesOf, limitWords, tableOf } from "../kit/graph-words";
+import { createLegend } from "../kit/legend";
+import { createTable } from "../kit/table";
 import { percent, plural } from "../state/format";
 import type { State } from "../state/state";
 import { quoted } from "../state/words";
-import { createTable } from "../table";
 import { absent, createNotice, moveFocus, moveLayer, withoutMaps } from "./shared";
 
 /** Above so many shown tokens the weak ones are folded together. */

@@ -1,14 +1,14 @@
 /** Layer by head: what kind of head each is, and the attention of the chosen one. */
 
-import { mapScale, type Scale } from "../colour";
-import type { Context, View } from "../context";
-import { h, setAttributes, setText, sync } from "../dom";
-import { createHeatmap } from "../heatmap";
-import { createLegend } from "../legend";
+import { mapScale, type Scale } from "../kit/colour";
+import type { Context, View } from "../kit/context";
+import { h, setAttributes, setText, sync } from "../kit/dom";
+import { createHeatmap } from "../kit/heatmap";
+import { createLegend } from "../kit/legend";
+import { createTable } from "../kit/table";
 import { number, percent } from "../state/format";
 import type { State } from "../state/state";
 import { quoted } from "../state/words";
-import { createTable } from "../table";
 import type { Tensor } from "../wire/protocol";
 import { createNotice, moveFocus } from "./shared";
 

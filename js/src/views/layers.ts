@@ -1,13 +1,13 @@
 /** Layers by tokens for the focus: how the answer forms. */
 
-import { mapScale } from "../colour";
-import type { Context, View } from "../context";
-import { createHeatmap } from "../heatmap";
-import { createLegend } from "../legend";
+import { mapScale } from "../kit/colour";
+import type { Context, View } from "../kit/context";
+import { createHeatmap } from "../kit/heatmap";
+import { createLegend } from "../kit/legend";
+import { createTable } from "../kit/table";
 import { number, plural } from "../state/format";
 import type { State } from "../state/state";
 import { quoted } from "../state/words";
-import { createTable } from "../table";
 import { absent, breakAt, createNotice, moveFocus, moveLayer, withoutMaps } from "./shared";
 
 export function layersView(element: HTMLElement, context: Context): View {

@@ -1,13 +1,13 @@
 /** The matrix of one layer or of the layers combined. */
 
-import { mapScale, type Scale } from "../colour";
-import type { Context, View } from "../context";
-import { createHeatmap } from "../heatmap";
-import { createLegend } from "../legend";
+import { mapScale, type Scale } from "../kit/colour";
+import type { Context, View } from "../kit/context";
+import { createHeatmap } from "../kit/heatmap";
+import { createLegend } from "../kit/legend";
+import { createTable } from "../kit/table";
 import { number } from "../state/format";
 import type { Grid, State } from "../state/state";
 import { quoted } from "../state/words";
-import { createTable } from "../table";
 import { absent, breakAt, createNotice, moveFocus, soFar, withoutMaps } from "./shared";
 
 export function mapView(element: HTMLElement, context: Context): View {

@@ -1,12 +1,12 @@
 /** All layers of a method, or all chosen methods, as thumbnails. */
 
-import { mapScale, paint, rowScale, type Scale } from "../colour";
-import type { Context, View } from "../context";
-import { h, setAttributes, setText, show, sync } from "../dom";
-import { createLegend, type Legend } from "../legend";
+import { mapScale, paint, rowScale, type Scale } from "../kit/colour";
+import type { Context, View } from "../kit/context";
+import { h, setAttributes, setText, show, sync } from "../kit/dom";
+import { createLegend, type Legend } from "../kit/legend";
+import { createTable } from "../kit/table";
 import type { State } from "../state/state";
 import { leftOutWords, othersWords, quoted } from "../state/words";
-import { createTable } from "../table";
 import type { Aggregate, MethodEntry, Traits } from "../wire/types";
 import { absent, createNotice, withoutMaps } from "./shared";
 

@@ -1,7 +1,7 @@
 /** Pieces that several views use. */
 
-import type { Context } from "../context";
-import { h, setText } from "../dom";
+import type { Context } from "../kit/context";
+import { h, setText } from "../kit/dom";
 import type { State } from "../state/state";
 import { lacking } from "../state/words";
 

@@ -1,15 +1,15 @@
 /** The input's tokens, shaded by score. */
 
-import { rowScale, type Scale } from "../colour";
-import type { Context, View } from "../context";
-import { h, rove, setAttributes, setRoving, setText, sync } from "../dom";
-import { createLegend } from "../legend";
+import { rowScale, type Scale } from "../kit/colour";
+import type { Context, View } from "../kit/context";
+import { h, rove, setAttributes, setRoving, setText, sync } from "../kit/dom";
+import { createLegend } from "../kit/legend";
+import { createTable } from "../kit/table";
 import { number, percent, plural } from "../state/format";
 import type { State } from "../state/state";
 import { largestSize, ranks, sumOf } from "../state/stats";
 import type { Unit } from "../state/units";
 import { meaning } from "../state/words";
-import { createTable } from "../table";
 import { absent, createNotice, moveLayer, soFar } from "./shared";
 
 const RANKED = 10;

@@ -1,11 +1,11 @@
 /** The export menu: pictures are made here, pages and data by the kernel. */
 
+import type { State } from "../state/state";
+import { bytesOf, exportAs } from "../wire/protocol";
+import type { Store } from "../wire/store";
 import type { Context } from "./context";
 import { h, rove } from "./dom";
 import { toPng, toSvg } from "./snapshot";
-import type { State } from "./state/state";
-import { bytesOf, exportAs } from "./wire/protocol";
-import type { Store } from "./wire/store";
 
 const CHOICES: [string, string][] = [
   ["png", "Picture of this view (PNG)"],

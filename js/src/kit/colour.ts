@@ -1,7 +1,7 @@
 /** Colour scales: perceptually ordered for unsigned values, two hues for signed ones. */
 
-import { largestSize, quantileOfSize } from "./state/stats";
-import type { ScaleName } from "./wire/types";
+import { largestSize, quantileOfSize } from "../state/stats";
+import type { ScaleName } from "../wire/types";
 
 export type Theme = "light" | "dark";
 type Rgb = readonly [number, number, number];

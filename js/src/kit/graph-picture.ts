@@ -1,6 +1,5 @@
 /** From maps to the picture of the graph. */
 
-import type { Picture } from "./graph-draw";
 import {
   type Column,
   columnFlow,
@@ -11,9 +10,10 @@ import {
   selectEdges,
   stepsOf,
   trace,
-} from "./state/graph-model";
-import type { State } from "./state/state";
-import { largestSize } from "./state/stats";
+} from "../state/graph-model";
+import type { State } from "../state/state";
+import { largestSize } from "../state/stats";
+import type { Picture } from "./graph-draw";
 
 /** Each stage is done again only when what it depends on has changed. */
 export function createPictures() {

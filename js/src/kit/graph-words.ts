@@ -1,10 +1,10 @@
 /** What the graph says about its nodes and edges. */
 
+import { percent, plural } from "../state/format";
+import type { Column, Edges } from "../state/graph-model";
+import type { State } from "../state/state";
+import { quoted } from "../state/words";
 import type { Picture, Spot } from "./graph-draw";
-import { percent, plural } from "./state/format";
-import type { Column, Edges } from "./state/graph-model";
-import type { State } from "./state/state";
-import { quoted } from "./state/words";
 import type { TableSpec } from "./table";
 
 const LISTED = 4;

@@ -1,8 +1,8 @@
 /** The numbers behind a canvas, for screen readers and for those who want to read them. */
 
+import { number } from "../state/format";
+import { quantileOfSize } from "../state/stats";
 import { h } from "./dom";
-import { number } from "./state/format";
-import { quantileOfSize } from "./state/stats";
 
 export interface TableSpec {
   caption: string;

@@ -1,8 +1,8 @@
 /** Geometry and drawing of the graph; no state, no events. */
 
+import type { Column, Edges } from "../state/graph-model";
 import type { Scale } from "./colour";
 import type { Inks } from "./context";
-import type { Column, Edges } from "./state/graph-model";
 
 export interface GraphGeometry {
   width: number;

@@ -1,8 +1,8 @@
 /** A bar of the scale's colours with numbers. */
 
+import { number } from "../state/format";
 import type { Scale } from "./colour";
 import { h, setText } from "./dom";
-import { number } from "./state/format";
 
 export interface Legend {
   element: HTMLElement;

@@ -1,11 +1,11 @@
 /** A view as an SVG: boxes, texts and canvases at the places where the browser has put them,
  * under a few lines that say what the picture shows. */
 
+import { shorten } from "../state/format";
+import type { State } from "../state/state";
+import { quoted } from "../state/words";
+import type { MethodEntry, ViewName } from "../wire/types";
 import type { Context } from "./context";
-import { shorten } from "./state/format";
-import type { State } from "./state/state";
-import { quoted } from "./state/words";
-import type { MethodEntry, ViewName } from "./wire/types";
 
 const NS = "http://www.w3.org/2000/svg";
 const MARGIN = 12;

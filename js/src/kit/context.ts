@@ -1,10 +1,10 @@
 /** What every view is given besides the state and its element. */
 
+import type { State } from "../state/state";
+import type { Traits } from "../wire/types";
 import type { Palette } from "./colour";
 import type { Listen } from "./dom";
-import type { State } from "./state/state";
 import type { Tooltip } from "./tooltip";
-import type { Traits } from "./wire/types";
 
 /** Colours that canvases take from the style sheet. */
 export interface Inks {
