@@ -1,7 +1,8 @@
 /** One view of a widget: puts the parts together and draws them from the state. */
 
-import { controls } from "./controls";
-import { header, statusLine } from "./header";
+import { controls } from "./bars/controls";
+import { header, statusLine } from "./bars/header";
+import { methodsBar } from "./bars/methods";
 import { palette } from "./kit/colour";
 import type { Context, View } from "./kit/context";
 import {
@@ -17,7 +18,6 @@ import {
 import { exportMenu } from "./kit/export";
 import { followTheme, readInks } from "./kit/theme";
 import { createTooltip } from "./kit/tooltip";
-import { methodsBar } from "./methods";
 import { derive, type State } from "./state/state";
 import { captionOf, treatment } from "./state/words";
 import { compareView } from "./views/compare";

@@ -1,10 +1,10 @@
 /** A method's card: what it measures, its formula, what it ignores, its paper, its cost. */
 
-import type { Context } from "./kit/context";
-import { h, show } from "./kit/dom";
-import { partsOf, toMath, toText } from "./kit/tex";
-import { cost } from "./state/format";
-import type { Json, MethodEntry, MethodOption } from "./wire/types";
+import type { Context } from "../kit/context";
+import { h, show } from "../kit/dom";
+import { partsOf, toMath, toText } from "../kit/tex";
+import { cost } from "../state/format";
+import type { Json, MethodEntry, MethodOption } from "../wire/types";
 
 const YIELDS: Record<MethodEntry["yields"], string> = {
   maps: "what every token takes from every other, layer by layer",

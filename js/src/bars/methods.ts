@@ -1,10 +1,10 @@
 /** The method toggles, by family, with their cards. */
 
+import type { Context, View } from "../kit/context";
+import { h, onResize, rove, setAttributes, setRoving, setText, show } from "../kit/dom";
+import type { State } from "../state/state";
+import type { MethodEntry } from "../wire/types";
 import { createCard, optionFields } from "./card";
-import type { Context, View } from "./kit/context";
-import { h, onResize, rove, setAttributes, setRoving, setText, show } from "./kit/dom";
-import type { State } from "./state/state";
-import type { MethodEntry } from "./wire/types";
 
 const TOGGLE = '[data-part="method-toggle"]';
 export const MOST_COMPARED = 4;

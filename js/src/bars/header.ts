@@ -1,10 +1,10 @@
 /** The text, what the model makes of it, and how far the work has come. */
 
-import type { Context, View } from "./kit/context";
-import { h, setAttributes, setText, show } from "./kit/dom";
-import { duration, percent } from "./state/format";
-import type { State } from "./state/state";
-import { addsUp, NEEDS_KERNEL } from "./state/words";
+import type { Context, View } from "../kit/context";
+import { h, setAttributes, setText, show } from "../kit/dom";
+import { duration, percent } from "../state/format";
+import type { State } from "../state/state";
+import { addsUp, NEEDS_KERNEL } from "../state/words";
 
 const NO_TEXT = "Type a text first.";
 

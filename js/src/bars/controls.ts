@@ -1,11 +1,11 @@
 /** Layer, aggregate, focus, target and how things are shown. Every control is a trait. */
 
-import type { Context, View } from "./kit/context";
-import { h, setAttributes, setText, show } from "./kit/dom";
-import { percent, shorten } from "./state/format";
-import type { State } from "./state/state";
-import { AGGREGATE_NAMES, NEEDS_KERNEL } from "./state/words";
-import type { Aggregate, Json, MethodEntry, ScaleName, ViewName } from "./wire/types";
+import type { Context, View } from "../kit/context";
+import { h, setAttributes, setText, show } from "../kit/dom";
+import { percent, shorten } from "../state/format";
+import type { State } from "../state/state";
+import { AGGREGATE_NAMES, NEEDS_KERNEL } from "../state/words";
+import type { Aggregate, Json, MethodEntry, ScaleName, ViewName } from "../wire/types";
 
 const STEP_MS = 800;
 const SUM: [string, string] = ["sum", AGGREGATE_NAMES.sum];
