@@ -40,7 +40,9 @@ class Case:
     """One text in front of one model, with its recorded pass: what all methods share."""
 
     def __init__(self, source: Source, encoding: Encoding) -> None:
-        self.source, self.encoding = source, encoding
+        self._given = source
+        # Every pass is made through a shadow, which is this text's own.
+        self.source, self.encoding = source.shadowed(), encoding
         self._trace: Trace | None = None
         self._lock = threading.Lock()
         self._errors: dict[int, float] = {}
@@ -54,9 +56,13 @@ class Case:
         with self._lock:
             if self._trace is None:
                 check_memory(self.source, len(self.encoding.tokens))
-                self._trace = record(
-                    self.source.model, self.encoding.inputs, self.source.spec, check=check
-                )
+                try:
+                    self._trace = record(
+                        self.source.model, self.encoding.inputs, self.source.spec, check=check
+                    )
+                except BaseException:
+                    self.source = self._given.shadowed()  # hooks may have been left on the other
+                    raise
             return self._trace
 
     def release(self) -> None:
@@ -210,11 +216,6 @@ def check_defined(method: Method, source: Source, target: Target) -> None:
     """Refuse a method that is not defined for a model, before anything is computed."""
     if method.class_specific:
         need_target(target, method.id)
-    if "gradients" in method.needs and any(p.is_inference() for p in source.model.parameters()):
-        raise UnsupportedMethodError(
-            f"{method.id} needs gradients, and the model's weights were made inside "
-            "torch.inference_mode(), which rules them out. Load the model outside of it."
-        )
     if "rules" in method.needs:
         check_rules(source.spec, source.model.config.model_type)
     if source.task == "seq2seq_lm" and _through_layers(method):

@@ -138,7 +138,7 @@ def head_masks(
     if isinstance(texts, str) or not texts:
         raise InputError("texts must be a list of at least one text.")
     pipeline = _pipeline(nlp)
-    source = open_source(model, tokenizer)
+    source = open_source(model, tokenizer).shadowed()
     counts: _Counts | None = None
     for text in tqdm(texts, desc="heads", disable=not progress):
         encoding = encode(source, text, truncate=True)

@@ -7,7 +7,7 @@ import torch
 
 from mixwidget.engine import prepare
 from mixwidget.errors import UnsupportedModelError
-from mixwidget.models import BlockSpec, record, register_family, spec_for, vector_norms
+from mixwidget.models import BlockSpec, record, register_family, shadow, spec_for, vector_norms
 from mixwidget.models.families import _FAMILIES, families
 from mixwidget.models.tap import tapped_attention
 from tests import tiny
@@ -86,9 +86,8 @@ def test_a_pass_with_its_graph_can_be_differentiated_by_weights_and_outputs(fami
     inputs = prepare(model, TEXT, tokenizer=tiny.tokenizer()).encoding.inputs
     embeds = model.get_input_embeddings()(inputs["input_ids"]).detach().requires_grad_()
     rest = {name: value for name, value in inputs.items() if name != "input_ids"}
-    trace = record(
-        model, {"inputs_embeds": embeds, **rest}, spec_for(model.config), keep_graph=True
-    )
+    given = {"inputs_embeds": embeds, **rest}
+    trace = record(shadow(model), given, spec_for(model.config), keep_graph=True)
     nodes = [layer.weights for layer in trace.layers] + [layer.output for layer in trace.layers]
     goal = trace.output.last_hidden_state.square().sum()
     for node, gradient in zip(nodes, torch.autograd.grad(goal, nodes), strict=True):
@@ -125,7 +124,7 @@ def test_a_wrong_spec_does_not_add_up():
         right.but(wiring="pre"),
     ]
     for wrong in wrongs:
-        assert record(model, inputs, wrong).adds_up(1) > 1e-2
+        assert record(shadow(model), inputs, wrong).adds_up(1) > 1e-2
 
 
 def test_wrong_spec_warns_and_names_the_layer():
@@ -144,7 +143,7 @@ def test_a_spec_that_does_not_fit_says_where():
     model = tiny.model("bert", "")
     inputs = dict(tiny.tokenizer()(TEXT, return_tensors="pt"))
     with pytest.raises(UnsupportedModelError, match=r"attention\.outptu"):
-        record(model, inputs, spec_for(model.config).but(out="attention.outptu.dense"))
+        record(shadow(model), inputs, spec_for(model.config).but(out="attention.outptu.dense"))
 
 
 def test_families_can_be_added_but_not_twice():

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from ..errors import UnsupportedMethodError
 from ..explanation import Part
-from ..models import tap
 from ..models.differentiate import (
     Prediction,
     gradients,
@@ -198,10 +197,6 @@ class _Module(nn.Module):
         return made.unsqueeze(-1)  # DeepLift reads a [batch, classes] output at a class
 
 
-def _attributes(model: nn.Module) -> list[tuple[nn.Module, set[str]]]:
-    return [(module, {"input", "output"} & set(vars(module))) for module in model.modules()]
-
-
 def _deeplift_cost(size: Size) -> float:
     return 3.7
 
@@ -239,7 +234,6 @@ def deeplift(run: Run, *, of: str = "probability", norm: str = "l2") -> Iterator
     from captum.attr import DeepLift
     from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
 
-    model = run.source.model
     if not source_batches(run.source):
         raise UnsupportedMethodError(
             "DeepLIFT runs text and baseline together, and this classifier knows no padding "
@@ -247,12 +241,13 @@ def deeplift(run: Run, *, of: str = "probability", norm: str = "l2") -> Iterator
         )
     embeddings = _embeddings(run)
     baseline, name = baseline_embeddings(run)
-    predict = Prediction(run.source, run.encoding, run.target, of, lambda rows: run.check())
+    source = run.source.shadowed()  # captum puts its hooks on it, and what they saw
+    model = source.model
+    predict = Prediction(source, run.encoding, run.target, of, lambda rows: run.check())
     known = sorted({type(m).__name__ for m in model.modules() if type(m) in SUPPORTED_NON_LINEAR})
-    with tap.model_lock(model), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Setting forward, backward hooks")
         embeddings.requires_grad_()
-        before = _attributes(model)
         module = _Module(model, predict)
         try:
             attributions = DeepLift(module).attribute(embeddings, baselines=baseline, target=0)
@@ -263,8 +258,6 @@ def deeplift(run: Run, *, of: str = "probability", norm: str = "l2") -> Iterator
                 "DeepLIFT needs every activation module to be used once in a pass; this model "
                 "uses one several times."
             ) from error
-        finally:
-            _forget_attributes(before)
     change = module.values[0] - module.values[1]
     yield run.final(
         token_sizes(attributions[0], norm),
@@ -272,11 +265,3 @@ def deeplift(run: Run, *, of: str = "probability", norm: str = "l2") -> Iterator
         baseline=name,
         rescaled=known,
     )
-
-
-def _forget_attributes(before: list[tuple[nn.Module, set[str]]]) -> None:
-    """captum keeps what an activation saw on the module; after an error it stays there."""
-    for module, own in before:
-        for attribute in {"input", "output"} - own:
-            if attribute in vars(module):
-                delattr(module, attribute)

@@ -67,7 +67,7 @@ def hta(run: Run, *, samples: int | None = None, seed: int = 0) -> Iterator[Part
         run.info["standard_error"] = np.zeros((count, tokens, tokens), np.float32)
     for layer in run.layers():
         trace = run.trace
-        graph = LayerGraph(run.source.model, trace.layers[layer])
+        graph = LayerGraph(trace.layers[layer])
         if samples is None:
             yield run.part(layer, exact_squares(graph, run.tick).sqrt())
             continue

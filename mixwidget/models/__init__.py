@@ -5,6 +5,7 @@ from .blocks import BlockSpec, FeedForward, Norm
 from .encode import Encoding, encode
 from .families import families, register_family, spec_for
 from .memory import check_memory
+from .shadow import shadow
 from .source import Source, open_source
 from .targets import check_focus, need_target, objective, probability, resolve_target
 from .trace import LayerRecord, Trace, record
@@ -33,6 +34,7 @@ __all__ = [
     "record",
     "register_family",
     "resolve_target",
+    "shadow",
     "spec_for",
     "vector_norms",
 ]

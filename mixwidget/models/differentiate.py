@@ -7,7 +7,6 @@ for by name and never accumulate on the model's parameters, which may be frozen.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,8 +15,8 @@ from torch import Tensor, nn
 
 from ..errors import NumericsError
 from ..tokens import Target
-from . import tap
 from .encode import Encoding
+from .shadow import shadow
 from .source import Source
 from .targets import objective, probability
 from .trace import Trace, plain_output, record
@@ -54,10 +53,9 @@ def embedded(model: Any, encoding: Encoding, embeddings: Tensor) -> Iterator[dic
         yield others(encoding, embeddings)
         return
     halves = iter((embeddings[:, :first], embeddings[:, first:]))  # the encoder reads first
-    thread = threading.get_ident()  # another one may run the same model meanwhile
 
     def overrule(table: nn.Module, arguments: Any, looked_up: Tensor) -> Tensor:
-        return next(halves) if threading.get_ident() == thread else looked_up
+        return next(halves)
 
     tables = dict.fromkeys(_tables(model))  # one table, if it is shared
     held = [table.register_forward_hook(overrule) for table in tables]
@@ -87,7 +85,7 @@ def read(output: Any, target: Target, of: str) -> Tensor:
 
 
 class Prediction:
-    """F(e) for embeddings e [batch, n, d] -> [batch]; a pass under the model's lock per call.
+    """F(e) for embeddings e [batch, n, d] -> [batch]; a pass per call.
 
     `before` is called with the number of rows ahead of every pass and may raise to stop.
     """
@@ -100,7 +98,9 @@ class Prediction:
         of: str,
         before: Callable[[int], None] = lambda rows: None,
     ) -> None:
-        self.source, self.encoding, self.target, self.of = source, encoding, target, of
+        # An encoder-decoder's tables get hooks: on a model that nobody else runs.
+        self.source = source.shadowed() if encoding.first_row else source
+        self.encoding, self.target, self.of = encoding, target, of
         self.before = before
 
     def __call__(self, embeddings: Tensor) -> Tensor:
@@ -111,7 +111,7 @@ class Prediction:
     def _run(self, embeddings: Tensor) -> Tensor:
         self.before(len(embeddings))
         model = self.source.model
-        with tap.borrowed(model), embedded(model, self.encoding, embeddings) as inputs:
+        with embedded(model, self.encoding, embeddings) as inputs:
             output = model(**inputs, **plain_output(model))
         return read(output, self.target, self.of)
 
@@ -130,7 +130,7 @@ def recorded_with_graph(
     embeddings = token_embeddings(source, encoding.ids).requires_grad_()
     with torch.enable_grad():
         trace = record(
-            source.model,
+            shadow(source.model),  # hooks and nodes of the graph stay with this pass
             others(encoding, embeddings),
             source.spec,
             keep_graph=True,

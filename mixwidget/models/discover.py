@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from ..errors import UnsupportedModelError
 from . import tap
 from .blocks import BlockSpec, Norm
+from .shadow import shadow
 from .source import base_of
 from .trace import plain_output, record
 from .watch import Watching
@@ -68,6 +69,7 @@ def discovered(model: nn.Module) -> BlockSpec:
 
 
 def _discover(model: nn.Module) -> BlockSpec:
+    model = shadow(model)
     base = base_of(model)
     reasons: dict[int, str] = {-1: "it has no stack of like layers"}  # by how far we got
     ids = torch.arange(_PROBE_TOKENS) % 5 + 3
@@ -143,7 +145,7 @@ def _watch(model: nn.Module, layer: nn.Module, inputs: Any, by_hand: bool) -> _P
         for name, module in layer.named_modules():
             handles.append(module.register_forward_hook(seen(name), with_kwargs=True))
         listen = Watching(sink) if by_hand else tap.listening(sink)
-        with tap.borrowed(model), listen, torch.no_grad():
+        with listen, torch.no_grad():
             model(**inputs, **plain_output(model))
     finally:
         for handle in handles:

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from . import tap
 from .blocks import at
+from .shadow import shadow
 from .trace import LayerRecord
 
 # Numbers that one batch of products may hold in each intermediate result (32 MB of float32).
@@ -24,23 +24,20 @@ _BATCH_ELEMENTS = 8 * 2**20
 class LayerGraph:
     """One layer, run again with a graph: o = above(a, x), a = attention(x).
 
-    Parameters get no gradients and the model is left as it was.
+    Parameters get no gradients.
     """
 
-    def __init__(self, model: nn.Module, record: LayerRecord) -> None:
-        module = record.module
+    def __init__(self, record: LayerRecord) -> None:
+        module = shadow(record.module)  # the hook is put on a layer of its own
         kind = next(module.parameters())
         inputs = record.input.detach()
         self.x = inputs.reshape(1, *inputs.shape[-2:]).to(kind.dtype).clone().requires_grad_()
         self.heads = 1 if record.weights is None else int(record.weights.shape[-3])
         self._below: Tensor | None = None
         arguments = {k: v for k, v in record.arguments.items() if k != "args"}
-        with tap.borrowed(model), torch.enable_grad():
-            hook = at(module, record.spec.out).register_forward_hook(self._cut)
-            try:
-                result: Any = module(self.x, *record.arguments.get("args", ()), **arguments)
-            finally:
-                hook.remove()
+        with torch.enable_grad():
+            at(module, record.spec.out).register_forward_hook(self._cut)
+            result: Any = module(self.x, *record.arguments.get("args", ()), **arguments)
         self.output: Tensor = result[0] if isinstance(result, tuple) else result
 
     def _cut(self, module: nn.Module, args: tuple[Any, ...], result: Tensor) -> Tensor | None:

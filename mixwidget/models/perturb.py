@@ -12,7 +12,6 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..errors import InputError
 from ..tokens import Target
-from . import tap
 from .differentiate import read, source_batches
 from .encode import Encoding
 from .source import Source
@@ -109,11 +108,11 @@ def predict(
 ) -> Tensor:
     """What the model gives the target in each edited text, [edits], float64 on the CPU.
 
-    Texts of like length run together, padded; the model's lock is held for one pass at a
-    time. A text in which the target can no longer be read (its place deleted, nothing left)
-    gives probability 0, and NaN where a logit was asked for.
+    Texts of like length run together, padded. A text in which the target can no longer be read
+    (its place deleted, nothing left) gives probability 0, and NaN where a logit was asked for.
 
     Args:
+        source: of a case, whose model is a shadow.
         of: "probability" or "logit".
         check: called before every pass; may raise to stop.
         report: called with the share done after every pass.
@@ -176,7 +175,7 @@ def _run(source: Source, encoding: Encoding, edits: list[Edit], of: str) -> Tens
         held = types[0].tolist()
         inputs["token_type_ids"] = _padded([[held[i] for i in one.kept] for one in edits], 0)
     inputs = {name: tensor.to(source.device) for name, tensor in inputs.items()}
-    with torch.no_grad(), tap.borrowed(model):
+    with torch.no_grad():
         output = model(**inputs, **plain_output(model))
         values = [
             read(_Row(output, row, len(one.ids)), one.target, of)  # type: ignore[arg-type]

@@ -6,7 +6,6 @@ everything but the layers and the vocabulary tables, which are the bulk of a mod
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -16,10 +15,11 @@ from torch import Tensor, nn
 
 from ..errors import UnsupportedMethodError
 from ..tokens import Target
-from . import rules, tap
+from . import rules
 from .blocks import all_at, linear_weights
 from .differentiate import others, token_embeddings
 from .encode import Encoding
+from .shadow import shadow
 from .source import Source
 from .targets import objective
 from .trace import Trace, base_of, plain_output
@@ -69,28 +69,22 @@ class Shell:
         self.source, self.encoding = source, encoding
         model = source.model
         self.layers = _Layers(len(trace), trace.layers[0].wrapped)
-        memo: dict[int, Any] = {
-            id(layer): self.layers for layer in all_at(base_of(model), source.spec.layers)
-        }
+        stack = all_at(base_of(model), source.spec.layers)
+        instead: dict[nn.Module, nn.Module] = dict.fromkeys(stack, self.layers)
         words, output = model.get_input_embeddings(), model.get_output_embeddings()
-        memo[id(words)] = nn.Identity()
+        instead[words] = nn.Identity()
         if output is not None:
-            memo[id(output)] = _Table(output)
-        with tap.model_lock(model):
-            self.model = copy.deepcopy(model, memo)
-        for module in self.model.modules():  # hooks that belong to the user's model
-            module._forward_hooks.clear()
-            module._forward_pre_hooks.clear()
+            instead[output] = _Table(output)
+        self.model = shadow(model, instead)
         # One device for the walk, wherever the model's parts are; Apple's has no float64.
         self.device = torch.device("cpu") if source.device.type == "mps" else source.device
-        self.model.to(self.device).double().eval().requires_grad_(False)
+        self.model.to(self.device).double()
 
     def _run(self) -> Any:
         embeddings = token_embeddings(self.source, self.encoding.ids).to(self.device).double()
         self.layers.calls = 0
         inputs = {k: v.to(self.device) for k, v in others(self.encoding, embeddings).items()}
-        with tap.borrowed(self.model):
-            return self.model(**inputs, **plain_output(self.model))
+        return self.model(**inputs, **plain_output(self.model))
 
     def embedding_output(self) -> Tensor:
         """What the first layer reads. [n, d]"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +14,7 @@ from torch import nn
 from ..errors import ModelInputError, TokenizerNotFoundError, UnsupportedModelError
 from .blocks import BlockSpec
 from .families import spec_for
+from .shadow import shadow
 
 Task = Literal[
     "classification", "masked_lm", "causal_lm", "seq2seq_lm", "question_answering", "base"
@@ -34,6 +35,12 @@ class Source:
         spec = _spec(self.model)
         alone = spec.decoder is not None and not hasattr(base_of(self.model), "decoder")
         return spec.but(decoder=None) if alone else spec  # an encoder taken out of its model
+
+    def shadowed(self) -> Source:
+        """The same with a shadow of the model: what passes are made through."""
+        made = replace(self, model=shadow(self.model))
+        vars(made)["spec"] = self.spec
+        return made
 
     @property
     def device(self) -> torch.device:

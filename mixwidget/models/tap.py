@@ -1,15 +1,14 @@
 """The tap: sees the attention weights and values of every layer of a model, in any family.
 
 transformers sends almost every model's attention through one table of functions. We add
-an entry that computes plain attention and hands weights and values to whoever records,
-and switch the model to it for the length of a `with` block. Nothing stays behind.
+an entry that computes plain attention and hands weights and values to whoever records; a
+shadow's configs name it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,15 +20,6 @@ NAME = "mixwidget"
 # Called as sink(module, weights, values, out) for each attention computed on this thread.
 Sink = Callable[[nn.Module, Tensor, Tensor], None]
 _listening = threading.local()
-
-_locks: weakref.WeakKeyDictionary[nn.Module, threading.RLock] = weakref.WeakKeyDictionary()
-_locks_guard = threading.Lock()
-
-
-def model_lock(model: nn.Module) -> threading.RLock:
-    """The lock that every pass of ours through this model holds, one pass at a time."""
-    with _locks_guard:
-        return _locks.setdefault(model, threading.RLock())
 
 
 def repeat_heads(states: Tensor, heads: int) -> Tensor:
@@ -108,7 +98,8 @@ def _masked(
     return scores + mask
 
 
-def _register() -> None:
+def register() -> None:
+    """Make the entry known to transformers under `NAME`."""
     from transformers import AttentionInterface
     from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
@@ -125,40 +116,3 @@ def listening(sink: Sink) -> Iterator[None]:
         yield
     finally:
         _listening.sink = before
-
-
-@contextlib.contextmanager
-def borrowed(model: nn.Module) -> Iterator[None]:
-    """Switch `model` to the tap and to evaluation, holding its lock; put all back after.
-
-    Restores each module's own mode and each config's own attention implementation, after
-    success, exception and interrupt alike.
-    """
-    _register()
-    with model_lock(model):
-        modes: list[tuple[nn.Module, bool]] = []
-        switched: list[tuple[Any, str | None]] = []
-        try:
-            for module in model.modules():
-                if module.training:
-                    modes.append((module, True))
-                    module.training = False
-            for config in _configs(model):
-                switched.append((config, config._attn_implementation_internal))
-                config._attn_implementation_internal = NAME
-            yield
-        finally:
-            for config, implementation in switched:
-                config._attn_implementation_internal = implementation
-            for module, mode in modes:
-                module.training = mode
-
-
-def _configs(model: nn.Module) -> list[Any]:
-    """Every config object that some module reads its attention implementation from."""
-    found: dict[int, Any] = {}
-    for module in model.modules():
-        config = getattr(module, "config", None)
-        if config is not None and hasattr(config, "_attn_implementation_internal"):
-            found[id(config)] = config
-    return list(found.values())

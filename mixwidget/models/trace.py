@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -121,6 +120,7 @@ def record(
     """Run `model` once on one text and record every layer.
 
     Args:
+        model: a shadow. It gets hooks for the length of the pass.
         inputs: keyword arguments of the model with a batch of one.
         keep_graph: keep the autograd graph, for methods that differentiate the pass. The
             inputs must then hold a tensor that requires gradients (`inputs_embeds`).
@@ -128,7 +128,6 @@ def record(
     """
     recorder = _Recorder(model, spec, keep_graph, check)
     with (
-        tap.borrowed(model),
         recorder.hooks(),
         Watching(recorder.attention) if spec.by_hand else tap.listening(recorder.attention),
         torch.inference_mode(False),
@@ -151,7 +150,7 @@ def plain_output(model: nn.Module) -> dict[str, Any]:
 
 
 class _Recorder:
-    """Collects `LayerRecord`s while a model runs on the thread that made it."""
+    """Collects `LayerRecord`s while a shadow runs."""
 
     def __init__(
         self,
@@ -161,7 +160,6 @@ class _Recorder:
         check: Callable[[], None] | None,
     ) -> None:
         self.model, self.spec, self.keep_graph, self.check = model, spec, keep_graph, check
-        self.thread = threading.get_ident()
         self.records: list[LayerRecord] = []
         self.current: list[LayerRecord] = []  # the blocks of the layer that runs
 
@@ -211,10 +209,6 @@ class _Recorder:
             yield first.register_forward_pre_hook(self._ffn_in)
             yield at(layer, last.down).register_forward_hook(self._ffn_out)
 
-    def _ours(self) -> bool:
-        # Another thread may run the same model while our hooks are on it.
-        return threading.get_ident() == self.thread
-
     def _enter(
         self,
         blocks: list[BlockSpec],
@@ -222,8 +216,6 @@ class _Recorder:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> None:
-        if not self._ours():
-            return
         if self.check is not None:
             self.check()
         hidden = args[0] if args else kwargs["hidden_states"]
@@ -237,8 +229,6 @@ class _Recorder:
     def _leave(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
     ) -> None:
-        if not self._ours():
-            return
         hidden = result[0] if isinstance(result, tuple) else result
         for block in self.current:
             block.wrapped = isinstance(result, tuple)
@@ -248,15 +238,15 @@ class _Recorder:
     def _attention_out(
         self, number: int, module: nn.Module, args: tuple[Any, ...], result: Tensor
     ) -> None:
-        if self._ours() and self.current and self.current[number].attention_out is None:
+        if self.current and self.current[number].attention_out is None:
             self.current[number].attention_out = self.keep_rows(result)
 
     def _ffn_in(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        if self._ours() and self.current:
+        if self.current:
             self.current[-1].ffn_in = self.keep_rows(args[0])
 
     def _ffn_out(self, module: nn.Module, args: tuple[Any, ...], result: Tensor) -> None:
-        if self._ours() and self.current:
+        if self.current:
             self.current[-1].ffn_out = self.keep_rows(result)
 
     def finished(self) -> list[LayerRecord]:
