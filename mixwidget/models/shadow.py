@@ -1,0 +1,200 @@
+"""The shadow: a model's tree of modules made anew over the same tensors.
+
+Every pass of ours runs on a shadow. It shares the storage of each parameter and buffer with the
+user's model, and owns its modules, `Parameter` objects, modes, hooks and configs: what is done to
+it, the model never sees. So nothing has to be put back, no lock is needed, an interrupt leaves
+nothing behind, and the model may run or be trained at the same time.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from . import tap
+from .rebind import Rebinder
+from .shadowable import check_module, check_tensor
+
+M = TypeVar("M", bound=nn.Module)
+
+# The tables of a module (hooks of all kinds), which a shadow keeps copies of.
+_TABLES = frozenset(name for name, value in vars(nn.Module()).items() if isinstance(value, dict))
+_PLAIN = frozenset({type(None), bool, int, float, str, torch.dtype, torch.device, torch.Size})
+# What would run the model it was compiled from.
+_COMPILED = ("_compiled_call_impl",)
+# Wrappers that are called as what they hold: by torch.compile, by checkpointing.
+_WRAPPERS = ("_orig_mod", "_checkpoint_wrapped_module")
+
+
+def shadow(model: M, instead: Mapping[nn.Module, nn.Module] = MappingProxyType({})) -> M:
+    """The same modules as new objects over the same tensors, in evaluation, attending through
+    the tap. Raises `UnsupportedModelError` where weights are not in memory or out of reach.
+
+    Args:
+        instead: modules that are not made anew, and what stands in their place.
+    """
+    tap.register()
+    maker = _Maker()
+    for module, other in instead.items():
+        maker.remember(module, other)
+    made: M = maker.module(model)
+    return made
+
+
+class _Maker(Rebinder):
+    """Makes modules anew; by id, so that one used in several places (ALBERT's layers) stays one."""
+
+    def is_root(self, value: Any) -> bool:
+        return isinstance(value, nn.Module | nn.Parameter)
+
+    def root(self, value: Any) -> Any:
+        if isinstance(value, nn.Module):
+            return self.module(value)
+        return self.parameter(value)
+
+    def module(self, module: Any) -> Any:
+        """Its twin; all modules below are made before any of them is filled."""
+        if id(module) in self.made:
+            return self.made[id(module)]
+        below = [module]
+        fresh: list[nn.Module] = []
+        for one in below:  # grows while it is walked
+            if id(one) in self.made:
+                continue
+            check_module(one)
+            if isinstance(one, torch.jit.ScriptModule):
+                self.remember(one, _script(one))
+                continue
+            children = [child for child in one._modules.values() if child is not None]
+            below.extend(children)
+            if not _inside(one):
+                self.remember(one, _empty(one))
+                fresh.append(one)
+        for one in below:
+            if id(one) not in self.made:
+                self.remember(one, self._unwrapped(one))
+        for one in fresh:
+            self._fill(self.made[id(one)], one)
+        for one in below:
+            if inside := _inside(one):
+                _add_hooks(self.made[id(inside)], self._tables(one))
+        return self.made[id(module)]
+
+    def _unwrapped(self, module: nn.Module) -> Any:
+        while inside := _inside(module):
+            module = inside
+        return self.made[id(module)]
+
+    def _fill(self, new: nn.Module, module: nn.Module) -> None:
+        own = vars(new)
+        for name, value in vars(module).items():
+            if type(value) in _PLAIN:
+                own[name] = value
+            elif name in _TABLES:
+                own[name] = self._table(name, value) if value else type(value)()
+            elif name not in _COMPILED:
+                own[name] = self.twin(value)
+        own["training"] = False
+        if "gradient_checkpointing" in own:
+            own["gradient_checkpointing"] = False
+        original = getattr(type(module).forward, "_torchdynamo_orig_callable", None)
+        if original is not None and "forward" not in own:
+            own["forward"] = original.__get__(new)
+
+    def _table(self, name: str, table: Any) -> Any:
+        if name == "_modules":
+            return {k: None if m is None else self.made[id(m)] for k, m in table.items()}
+        if name == "_parameters":
+            return {k: None if p is None else self.parameter(p) for k, p in table.items()}
+        if name == "_buffers":
+            return {k: None if b is None else self.buffer(b) for k, b in table.items()}
+        return type(table)((k, self.twin(v)) for k, v in table.items())
+
+    def _tables(self, module: nn.Module) -> dict[str, Any]:
+        return {
+            name: self._table(name, table)
+            for name in _TABLES
+            if "hook" in name and (table := vars(module).get(name))
+        }
+
+    def parameter(self, parameter: nn.Parameter) -> Any:
+        """The same numbers under an object of its own: `to`, `half` and the like replace what a
+        parameter object holds. Tied parameters stay tied."""
+        if id(parameter) not in self.made:
+            check_tensor(parameter)
+            if type(parameter) is nn.Parameter:
+                new: Any = nn.Parameter(_alias(parameter), requires_grad=False)
+            else:  # a quantised one: what it needs to be read is in its attributes
+                new = Tensor._make_subclass(type(parameter), _alias(parameter), False)
+                vars(new).update(vars(parameter))
+            self.remember(parameter, new)
+        return self.made[id(parameter)]
+
+    def buffer(self, buffer: Tensor) -> Tensor:
+        if id(buffer) not in self.made:
+            check_tensor(buffer)
+            self.remember(buffer, _alias(buffer))
+        return self.made[id(buffer)]
+
+    def rebound(self, value: Any) -> Any:
+        """What stands in the shadow for a value that leads to no module."""
+        if isinstance(value, Tensor):  # weight norm keeps the product it has computed
+            return _alias(value) if value.requires_grad or value.is_inference() else value
+        if hasattr(value, "_attn_implementation_internal"):
+            return self._config(value)
+        return value
+
+    def _config(self, config: Any) -> Any:
+        new = object.__new__(type(config))
+        self.remember(config, new)
+        for name, value in vars(config).items():
+            nested = hasattr(value, "_attn_implementation_internal")
+            vars(new)[name] = self.twin(value) if nested else value
+        vars(new)["_attn_implementation_internal"] = tap.NAME
+        vars(new)["_experts_implementation_internal"] = "eager"
+        return new
+
+
+def _empty(module: nn.Module) -> nn.Module:
+    return object.__new__(type(module))
+
+
+def _alias(tensor: Tensor) -> Tensor:
+    """The same storage under another tensor, which takes no part in the user's graph."""
+    if not tensor.is_inference():
+        return tensor.detach()
+    # Views of tensors made in inference mode are such, too, and rule out gradients.
+    shared = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    layout = (tensor.storage_offset(), tensor.size(), tensor.stride())
+    return shared.set_(tensor.untyped_storage(), *layout)
+
+
+def _inside(module: nn.Module) -> nn.Module | None:
+    """What a wrapper is called as; None for a module that is no wrapper."""
+    for name in _WRAPPERS:
+        if (inside := module._modules.get(name)) is not None:
+            return inside
+    return None
+
+
+def _add_hooks(module: nn.Module, tables: dict[str, Any]) -> None:
+    for name, table in tables.items():
+        vars(module)[name].update(table)
+
+
+def _script(module: Any) -> Any:
+    """Compiled code keeps its modules to itself: they are copied, and given the same tensors."""
+    new = copy.deepcopy(module)
+    for pairs in (
+        zip(module.parameters(), new.parameters(), strict=True),
+        zip(module.buffers(), new.buffers(), strict=True),
+    ):
+        for one, other in pairs:
+            check_tensor(one)
+            other.data = _alias(one)
+    return new.eval()
