@@ -15,6 +15,7 @@ from mixwidget.engine import assemble, parts, prepare, start
 from mixwidget.errors import UnsupportedMethodError
 from mixwidget.methods.registry import all_methods
 from tests import tiny
+from tests.models import wrapped
 from tests.test_discover import UNKNOWN
 
 PAGE = Path(__file__).parent.parent / "docs" / "support.md"
@@ -123,7 +124,20 @@ def table() -> str:
         + ".",
     ]
     foot = ["", *[f"{i}. {reason}" for i, reason in enumerate(notes, 1)]] if notes else []
-    return "\n".join([*head, *lines, *foot, *others]) + "\n"
+    odd = [
+        "",
+        "## Wrapped and odd models",
+        "",
+        "Every pass is made through a shadow of the model (see [Architecture](architecture.md)),",
+        "so a model is explained as it is, however it is wrapped. Each of these is compared with",
+        "the plain model that computes the same, by "
+        + ", ".join(f"`{name}`" for name in wrapped.METHODS)
+        + ", relative to",
+        "the largest number; and is afterwards what it was before.",
+        "",
+        *wrapped.table(),
+    ]
+    return "\n".join([*head, *lines, *foot, *others, *odd]) + "\n"
 
 
 if __name__ == "__main__":

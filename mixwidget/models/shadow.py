@@ -176,6 +176,8 @@ def _alias(tensor: Tensor) -> Tensor:
 
 def _inside(module: nn.Module) -> nn.Module | None:
     """What a wrapper is called as; None for a module that is no wrapper."""
+    if isinstance(module, torch.jit.ScriptModule):
+        return None
     for name in _WRAPPERS:
         if (inside := module._modules.get(name)) is not None:
             return inside
@@ -187,7 +189,24 @@ def _add_hooks(module: nn.Module, tables: dict[str, Any]) -> None:
         vars(module)[name].update(table)
 
 
-def _script(module: Any) -> Any:
+class _Scripted(nn.Module):
+    """A ScriptModule as a module that can be watched: it takes no hooks itself."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__()
+        self.scripted = module
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.scripted(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("scripted"), name)
+
+
+def _script(module: Any) -> _Scripted:
     """Compiled code keeps its modules to itself: they are copied, and given the same tensors."""
     new = copy.deepcopy(module)
     for pairs in (
@@ -197,4 +216,5 @@ def _script(module: Any) -> Any:
         for one, other in pairs:
             check_tensor(one)
             other.data = _alias(one)
-    return new.eval()
+    made = _Scripted(new).eval()
+    return made

@@ -6,6 +6,7 @@ everything but the layers and the vocabulary tables, which are the bulk of a mod
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -118,11 +119,7 @@ class Shell:
         def saw(module: nn.Module, args: tuple[Any, ...], result: Tensor) -> None:
             calls.append((module, args[0], result))
 
-        handles = [
-            module.register_forward_hook(saw)
-            for module in self.model.modules()
-            if isinstance(module, nn.Linear | _Table) or type(module).__name__ == "Conv1D"
-        ]
+        handles = [module.register_forward_hook(saw) for module in _projections(self.model)]
         self.layers.puts_out = leaf
         try:
             return self._run()
@@ -167,6 +164,17 @@ class Shell:
         placed = relevance.new_zeros(len(relevance), *leaf.shape[1:])
         placed[:, rows[0]] = relevance.reshape(len(relevance), -1)
         return placed
+
+
+def _projections(module: nn.Module) -> Iterator[nn.Module]:
+    """Linear maps; one with an adapter (LoRA) is the one map that its parts are together."""
+    weight = getattr(module, "weight", None)
+    matrix = isinstance(weight, Tensor) and weight.dim() == 2
+    if isinstance(module, _Table) or (matrix and not isinstance(module, nn.Embedding)):
+        yield module
+        return
+    for child in module.children():
+        yield from _projections(child)
 
 
 def single_targets(target: Target) -> list[Target]:

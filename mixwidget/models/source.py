@@ -93,7 +93,7 @@ def open_source(model: Any, tokenizer: Any = None) -> Source:
         model = model.model
     model = getattr(model, "_orig_mod", model)  # torch.compile wraps; the inside is the model
     if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
-        model = model.get_base_model()
+        model = _adapted(model)
     if not isinstance(model, nn.Module) or not hasattr(model, "config"):
         raise ModelInputError(
             f"{type(model).__name__} is not a transformers model. Pass a PreTrainedModel, the "
@@ -108,6 +108,20 @@ def open_source(model: Any, tokenizer: Any = None) -> Source:
             "explained (...ForConditionalGeneration, MarianMTModel), or their encoder alone."
         )
     return source
+
+
+def _adapted(model: Any) -> Any:
+    """The model inside of peft's, whose adapters are parts of its modules."""
+    config = getattr(model, "active_peft_config", None)
+    if config is not None and config.is_prompt_learning:
+        kind = str(getattr(config.peft_type, "value", config.peft_type)).replace("_", " ").lower()
+        raise UnsupportedModelError(
+            f"The model is adapted by {kind} (peft): vectors without words are put before or into "
+            "the text, and there is no row for them in a map. Adapters that change weights (LoRA, "
+            "IA3) are explained as they are; to explain the model without its adapter pass "
+            "model.get_base_model()."
+        )
+    return model.get_base_model()
 
 
 def _spec(model: Any) -> BlockSpec:
