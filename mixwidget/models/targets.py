@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..blocks.digits import wide
 from ..errors import InputError, UnsupportedMethodError
 from ..tokens import Target
 from .encode import Encoding
 from .source import Source
-from .wide import wide
 
 
 def default_focus(source: Source, encoding: Encoding) -> int:

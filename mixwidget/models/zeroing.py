@@ -16,9 +16,9 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ..blocks.digits import wide
 from .algebra import Block
 from .blocks import Norm
-from .wide import wide
 
 Distance = Literal["cosine", "euclidean", "spearman"]
 

@@ -62,7 +62,6 @@ ELSEWHERE = {
     "models.blocks": "blocks",
     "models.distances": "blocks",
     "models.jacobian": "blocks",
-    "models.wide": "blocks",
     "models.zeroing": "blocks",
 }
 
@@ -81,7 +80,7 @@ UPWARD: set[tuple[str, str]] = {
     ("methods.relevance", "engine"),
     ("methods.value_zeroing", "engine"),
     ("models.algebra", "models.trace"),
-    ("models.jacobian", "models.tap"),
+    ("models.jacobian", "models.shadow"),
     ("models.jacobian", "models.trace"),
     ("session", "export"),
     ("session", "page"),
