@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from . import demo as demo
     from . import metrics as metrics
+    from .blocks.spec import BlockSpec as BlockSpec
     from .catalogue import methods as methods
     from .engine import explain as explain
     from .engine import stream as stream
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from .explanation import Part as Part
     from .heads import HeadMasks as HeadMasks
     from .heads import head_masks as head_masks
-    from .models.blocks import BlockSpec as BlockSpec
     from .models.families import register_family as register_family
     from .plots.metrics import plot_agreement as plot_agreement
     from .plots.metrics import plot_curves as plot_curves
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Public names and where they live. They are imported when first used, so that
 # `import mixwidget` stays light: torch and transformers come with the first model.
 _PUBLIC = {
-    "BlockSpec": ".models.blocks",
+    "BlockSpec": ".blocks.spec",
     "Explanation": ".explanation",
     "MixView": ".widget",
     "Part": ".explanation",

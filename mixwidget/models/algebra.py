@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from .blocks import BlockSpec, FeedForward, Norm, at, linear_weights
+from ..blocks.spec import BlockSpec, FeedForward, Norm, at, linear_weights
 
 if TYPE_CHECKING:
     from .trace import LayerRecord

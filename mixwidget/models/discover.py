@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..blocks.spec import BlockSpec, Norm
 from ..errors import UnsupportedModelError
 from . import tap
-from .blocks import BlockSpec, Norm
 from .shadow import shadow
 from .source import base_of
 from .trace import plain_output, record

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from ..blocks.spec import BlockSpec
 from ..errors import InputError, UnsupportedModelError
-from .blocks import BlockSpec
 
 # A spec, or a function of the model's config where a family has more than one shape.
 Spec = BlockSpec | Callable[[Any], BlockSpec]

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .blocks import at
+from ..blocks.spec import at
 from .shadow import shadow
 from .trace import LayerRecord
 

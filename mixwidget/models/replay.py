@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from ..blocks.spec import BlockSpec, Norm, at, linear_weights
 from ..errors import UnsupportedMethodError
-from .blocks import BlockSpec, Norm, at, linear_weights
 from .trace import LayerRecord
 
 # Farther than this from the recorded pass, relative, the layer is not what its spec says. In half

@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..blocks.spec import all_at, linear_weights
 from ..errors import UnsupportedMethodError
 from ..tokens import Target
 from . import rules
-from .blocks import all_at, linear_weights
 from .differentiate import others, token_embeddings
 from .encode import Encoding
 from .shadow import shadow

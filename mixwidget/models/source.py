@@ -11,8 +11,8 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from ..blocks.spec import BlockSpec
 from ..errors import ModelInputError, TokenizerNotFoundError, UnsupportedModelError
-from .blocks import BlockSpec
 from .families import spec_for
 from .shadow import shadow
 

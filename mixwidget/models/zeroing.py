@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from ..blocks.digits import wide
+from ..blocks.spec import Norm
 from .algebra import Block
-from .blocks import Norm
 
 Distance = Literal["cosine", "euclidean", "spearman"]
 

@@ -59,7 +59,6 @@ ELSEWHERE = {
     "still": "widget",
     "telling": "session",
     "models.algebra": "blocks",
-    "models.blocks": "blocks",
     "models.distances": "blocks",
     "models.jacobian": "blocks",
     "models.zeroing": "blocks",
