@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mixwidget.models.algebra import Block
+from mixwidget.blocks.algebra import Block
 from mixwidget.models.source import Source
 
 # More than this in one tensor and the direct way is not tried.

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from ..blocks.algebra import mixing_ratio
 from ..explanation import Part
 from ..flow import check_cost as check_flow_cost
 from ..flow import flow_rows, flow_seconds, forward_seconds
-from ..models.algebra import mixing_ratio
 from .registry import method
 
 if TYPE_CHECKING:

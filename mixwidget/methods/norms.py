@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..blocks.algebra import StageName, head_norms, mixing_ratio, vector_norms
 from ..errors import InputError
 from ..explanation import Part
-from ..models.algebra import StageName, head_norms, mixing_ratio, vector_norms
 from .registry import Size, method
 
 if TYPE_CHECKING:

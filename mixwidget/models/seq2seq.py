@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from .algebra import Block
+from ..blocks.algebra import Block
 
 if TYPE_CHECKING:
     from .trace import LayerRecord

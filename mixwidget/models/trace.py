@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..blocks.algebra import Block
 from ..blocks.spec import BlockSpec, all_at, at
 from ..errors import NumericsError, UnsupportedModelError
 from . import tap
-from .algebra import Block
 from .seq2seq import identity_elsewhere, joined
 from .source import base_of
 from .watch import Watching

@@ -58,13 +58,13 @@ ELSEWHERE = {
     "serial": "explanation",
     "still": "widget",
     "telling": "session",
-    "models.algebra": "blocks",
     "models.distances": "blocks",
     "models.jacobian": "blocks",
     "models.zeroing": "blocks",
 }
 
 UPWARD: set[tuple[str, str]] = {
+    ("blocks.algebra", "models.trace"),
     ("cli.arguments", ""),
     ("evaluation.evaluate", ""),
     ("flow", "methods.registry"),
@@ -78,7 +78,6 @@ UPWARD: set[tuple[str, str]] = {
     ("methods.perturbation", "engine"),
     ("methods.relevance", "engine"),
     ("methods.value_zeroing", "engine"),
-    ("models.algebra", "models.trace"),
     ("models.jacobian", "models.shadow"),
     ("models.jacobian", "models.trace"),
     ("session", "export"),

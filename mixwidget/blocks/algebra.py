@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from ..blocks.spec import BlockSpec, FeedForward, Norm, at, linear_weights
+from .spec import BlockSpec, FeedForward, Norm, at, linear_weights
 
 if TYPE_CHECKING:
-    from .trace import LayerRecord
+    from ..models.trace import LayerRecord
 
 StageName = Literal["z", "res", "res_ln", "enc"]
 STAGES: tuple[StageName, ...] = ("z", "res", "res_ln", "enc")
