@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..blocks.distances import part_distances, proximity
 from ..explanation import Part
-from ..models.distances import part_distances, proximity
 from .registry import Size, method
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from ..blocks.zeroing import Distance, zeroing_distances
 from ..explanation import Part
-from ..models.zeroing import Distance, zeroing_distances
 from .registry import Size, method
 
 if TYPE_CHECKING:

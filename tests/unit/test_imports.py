@@ -58,9 +58,7 @@ ELSEWHERE = {
     "serial": "explanation",
     "still": "widget",
     "telling": "session",
-    "models.distances": "blocks",
     "models.jacobian": "blocks",
-    "models.zeroing": "blocks",
 }
 
 UPWARD: set[tuple[str, str]] = {

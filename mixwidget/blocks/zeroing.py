@@ -16,9 +16,9 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..blocks.algebra import Block
-from ..blocks.digits import wide
-from ..blocks.spec import Norm
+from .algebra import Block
+from .digits import wide
+from .spec import Norm
 
 Distance = Literal["cosine", "euclidean", "spearman"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..blocks.algebra import Block, Stage
+from .algebra import Block, Stage
 
 # A batch of [sources, n, d] that stays in the cache while it is made and summed.
 _BATCH_ELEMENTS = 2**18
