@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from ..blocks.jacobian import LayerGraph, exact_squares, sampled_squares
 from ..errors import CostError, InputError
 from ..explanation import Part
 from ..flow import forward_seconds, spoken
-from ..models.jacobian import LayerGraph, exact_squares, sampled_squares
 from .registry import Size, method
 
 if TYPE_CHECKING:

@@ -58,11 +58,12 @@ ELSEWHERE = {
     "serial": "explanation",
     "still": "widget",
     "telling": "session",
-    "models.jacobian": "blocks",
 }
 
 UPWARD: set[tuple[str, str]] = {
     ("blocks.algebra", "models.trace"),
+    ("blocks.jacobian", "models.shadow"),
+    ("blocks.jacobian", "models.trace"),
     ("cli.arguments", ""),
     ("evaluation.evaluate", ""),
     ("flow", "methods.registry"),
@@ -76,8 +77,6 @@ UPWARD: set[tuple[str, str]] = {
     ("methods.perturbation", "engine"),
     ("methods.relevance", "engine"),
     ("methods.value_zeroing", "engine"),
-    ("models.jacobian", "models.shadow"),
-    ("models.jacobian", "models.trace"),
     ("session", "export"),
     ("session", "page"),
 }

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..blocks.spec import at
-from .shadow import shadow
-from .trace import LayerRecord
+from ..models.shadow import shadow
+from ..models.trace import LayerRecord
+from .spec import at
 
 # Numbers that one batch of products may hold in each intermediate result (32 MB of float32).
 _BATCH_ELEMENTS = 8 * 2**20
