@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from .spec import BlockSpec, FeedForward, Norm, at, linear_weights
+from .parts import FeedForward, Norm, linear_weights
+from .spec import BlockSpec, at
 
 if TYPE_CHECKING:
     from ..models.trace import LayerRecord

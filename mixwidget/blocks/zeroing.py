@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from .algebra import Block
 from .digits import wide
-from .spec import Norm
+from .parts import Norm
 
 Distance = Literal["cosine", "euclidean", "spearman"]
 

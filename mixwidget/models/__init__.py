@@ -1,7 +1,8 @@
 """All that depends on model families: finding, running, recording and taking them apart."""
 
 from ..blocks.algebra import STAGES, Block, Stage, StageName, mixing_ratio, vector_norms
-from ..blocks.spec import BlockSpec, FeedForward, Norm
+from ..blocks.parts import FeedForward, Norm
+from ..blocks.spec import BlockSpec
 from .encode import Encoding, encode
 from .families import families, register_family, spec_for
 from .memory import check_memory

@@ -17,7 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..blocks.spec import BlockSpec, Norm
+from ..blocks.parts import Norm
+from ..blocks.spec import BlockSpec
 from ..errors import UnsupportedModelError
 from . import tap
 from .shadow import shadow

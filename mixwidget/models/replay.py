@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from ..blocks.spec import BlockSpec, Norm, at, linear_weights
+from ..blocks.parts import Norm, linear_weights
+from ..blocks.spec import BlockSpec, at
 from ..errors import UnsupportedMethodError
 from .trace import LayerRecord
 

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..blocks.spec import all_at, linear_weights
+from ..blocks.parts import linear_weights
+from ..blocks.spec import all_at
 from ..errors import UnsupportedMethodError
 from ..tokens import Target
 from . import rules
