@@ -28,7 +28,7 @@ from .parts import FeedForward, Norm, linear_weights
 from .spec import BlockSpec, at
 
 if TYPE_CHECKING:
-    from ..models.trace import LayerRecord
+    from .record import LayerRecord
 
 StageName = Literal["z", "res", "res_ln", "enc"]
 STAGES: tuple[StageName, ...] = ("z", "res", "res_ln", "enc")

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ..models.shadow import shadow
-from ..models.trace import LayerRecord
+from .record import LayerRecord
 from .spec import at
 
 # Numbers that one batch of products may hold in each intermediate result (32 MB of float32).

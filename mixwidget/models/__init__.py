@@ -2,6 +2,7 @@
 
 from ..blocks.algebra import STAGES, Block, Stage, StageName, mixing_ratio, vector_norms
 from ..blocks.parts import FeedForward, Norm
+from ..blocks.record import LayerRecord
 from ..blocks.spec import BlockSpec
 from .encode import Encoding, encode
 from .families import families, register_family, spec_for
@@ -9,7 +10,7 @@ from .memory import check_memory
 from .shadow import shadow
 from .source import Source, open_source
 from .targets import check_focus, need_target, objective, probability, resolve_target
-from .trace import LayerRecord, Trace, record
+from .trace import Trace, record
 
 __all__ = [
     "STAGES",

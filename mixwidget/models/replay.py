@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from ..blocks.parts import Norm, linear_weights
+from ..blocks.record import LayerRecord
 from ..blocks.spec import BlockSpec, at
 from ..errors import UnsupportedMethodError
-from .trace import LayerRecord
 
 # Farther than this from the recorded pass, relative, the layer is not what its spec says. In half
 # precision the recorded pass itself is off, more with every layer.

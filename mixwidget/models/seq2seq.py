@@ -19,7 +19,7 @@ from torch import Tensor
 from ..blocks.algebra import Block
 
 if TYPE_CHECKING:
-    from .trace import LayerRecord
+    from ..blocks.record import LayerRecord
 
 
 def joined(records: list[LayerRecord], source: int, prefix: int) -> list[LayerRecord]:

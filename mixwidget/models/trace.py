@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -12,35 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from ..blocks.algebra import Block
+from ..blocks.record import LayerRecord
 from ..blocks.spec import BlockSpec, all_at, at
 from ..errors import NumericsError, UnsupportedModelError
 from . import tap
 from .seq2seq import identity_elsewhere, joined
 from .source import base_of
 from .watch import Watching
-
-
-@dataclass
-class LayerRecord:
-    """What one layer did in one pass, for one text. n tokens, d features, H heads.
-
-    With `keep_graph` the tensors are nodes of the autograd graph, otherwise plain values.
-    """
-
-    module: nn.Module
-    spec: BlockSpec
-    input: Tensor  # [n, d] x, what the layer read
-    arguments: dict[str, Any] = field(default_factory=dict)  # its other arguments, to run it again
-    weights: Tensor | None = None  # [H, n, n] attention after softmax
-    values: Tensor | None = None  # [H, n, d_head] values with their bias
-    attention_out: Tensor | None = None  # [n, d] after the output projection and its bias
-    ffn_in: Tensor | None = None  # [n, d] what the feed-forward's first projection read
-    ffn_out: Tensor | None = None  # [n, d] what its second projection put out
-    output: Tensor | None = None  # [n, d] o
-    wrapped: bool = False  # the layer puts its output into a tuple
-    name: str = ""
-    # The tokens that this block moves: all of them, but in encoder-decoders.
-    rows: slice = field(default_factory=lambda: slice(None))
 
 
 class Trace:

@@ -61,9 +61,7 @@ ELSEWHERE = {
 }
 
 UPWARD: set[tuple[str, str]] = {
-    ("blocks.algebra", "models.trace"),
     ("blocks.jacobian", "models.shadow"),
-    ("blocks.jacobian", "models.trace"),
     ("cli.arguments", ""),
     ("evaluation.evaluate", ""),
     ("flow", "methods.registry"),
