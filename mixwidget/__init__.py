@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from .engine import explain as explain
     from .engine import stream as stream
     from .evaluation import benchmark as benchmark
-    from .explanation import Explanation as Explanation
-    from .explanation import Part as Part
+    from .explanation.record import Explanation as Explanation
+    from .explanation.record import Part as Part
     from .heads import HeadMasks as HeadMasks
     from .heads import head_masks as head_masks
     from .models.families import register_family as register_family
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 # `import mixwidget` stays light: torch and transformers come with the first model.
 _PUBLIC = {
     "BlockSpec": ".blocks.spec",
-    "Explanation": ".explanation",
+    "Explanation": ".explanation.record",
     "MixView": ".widget",
-    "Part": ".explanation",
+    "Part": ".explanation.record",
     "HeadMasks": ".heads",
     "benchmark": ".evaluation",
     "explain": ".engine",

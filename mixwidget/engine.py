@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .errors import CancelledError, InputError, UnsupportedMethodError
-from .explanation import Explanation, Part
+from .explanation.record import Explanation, Part
 from .methods.registry import Method, Size, get_method
 from .models import (
     Encoding,

@@ -11,7 +11,7 @@ from .errors import InputError, MixwidgetError
 from .serial import dumps
 
 if TYPE_CHECKING:
-    from .explanation import Explanation
+    from .explanation.record import Explanation
 
 _MIME = {
     "html": "text/html",

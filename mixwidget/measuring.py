@@ -18,7 +18,7 @@ from .protocol import Message, Request
 from .telling import Teller, logger
 
 if TYPE_CHECKING:
-    from .explanation import Explanation
+    from .explanation.record import Explanation
 
 Part = dict[str, Any]
 

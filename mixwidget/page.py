@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .engine import Case
-    from .explanation import Explanation
+    from .explanation.record import Explanation
     from .metrics.report import Part
     from .plan import Plan
 

@@ -14,7 +14,7 @@ from .results import Result
 
 if TYPE_CHECKING:
     from .engine import Case
-    from .explanation import Explanation
+    from .explanation.record import Explanation
     from .tokens import Target
 
 

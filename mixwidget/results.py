@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .aggregate import Combine, normalise_rows, rollout
-from .explanation import Explanation, Part
+from .explanation.record import Explanation, Part
 from .flow import flow_seconds
 from .protocol import PUSH_TOKENS, Want, shrink
 

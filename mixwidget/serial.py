@@ -21,7 +21,7 @@ from .errors import InputError
 from .tokens import Target, Token
 
 if TYPE_CHECKING:
-    from .explanation import Explanation
+    from .explanation.record import Explanation
 
 FORMAT, VERSION = "mixwidget", 1
 _ARRAYS = ("maps", "layer_scores", "own_scores")
@@ -104,7 +104,7 @@ def _entry(one: Explanation) -> dict[str, Any]:
 
 
 def _explanation(entry: dict[str, Any]) -> Explanation:
-    from .explanation import Explanation
+    from .explanation.record import Explanation
 
     tokens = [
         Token(known["piece"], **{name: known[name] for name in Token.__slots__})

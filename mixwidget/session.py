@@ -30,7 +30,7 @@ from .telling import Listener, Teller, logger
 
 if TYPE_CHECKING:
     from .engine import Case
-    from .explanation import Explanation
+    from .explanation.record import Explanation
     from .models import Source
 
 # torch and transformers are imported by the worker, not by the cell that makes a session.

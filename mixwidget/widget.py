@@ -32,7 +32,7 @@ from .still import Still
 
 if TYPE_CHECKING:
     from .engine import Case
-    from .explanation import Explanation
+    from .explanation.record import Explanation
 
 _STATIC = Path(__file__).parent / "static"
 _ASKS = ("text", "text_pair", "method", "compared", "params", "focus", "target")

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from mixwidget.explanation.record.record import Part
 
-from mixwidget.explanation import Part
 from mixwidget.inbox import Wish
 from mixwidget.methods.registry import forget, method
 from mixwidget.models import Source, open_source

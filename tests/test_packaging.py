@@ -152,11 +152,11 @@ def test_types_reach_who_uses_it(installed: Path, tmp_path: Path) -> None:
     )
     said = re.findall(r'Revealed type is "([^"]+)"', done.stdout)
     assert said == [
-        "mixwidget.explanation.Explanation",
-        "list[mixwidget.explanation.Explanation]",
+        "mixwidget.explanation.record.Explanation",
+        "list[mixwidget.explanation.record.Explanation]",
         "str",
         "str",
-        "mixwidget.explanation.Explanation",
+        "mixwidget.explanation.record.Explanation",
         "int | None",
         "mixwidget.widget.MixView",
     ], done.stdout

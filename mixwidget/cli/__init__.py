@@ -21,7 +21,7 @@ from .arguments import PARSERS, focus_of, options_for, target_of
 
 if TYPE_CHECKING:
     from ..engine import Case
-    from ..explanation import Explanation
+    from ..explanation.record import Explanation
 
 PICTURES = ("png", "svg", "pdf")
 # What errors advise in Python, and how it is said here.

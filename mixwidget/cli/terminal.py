@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..explanation import Explanation
+    from ..explanation.record import Explanation
     from ..tokens import Token
 
 # Colours of the 256 that terminals agree on, weakest first, and where the letters turn white.

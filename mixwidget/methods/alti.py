@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..blocks.distances import part_distances, proximity
-from ..explanation import Part
+from ..explanation.record import Part
 from .registry import Size, method
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ..blocks.algebra import mixing_ratio
-from ..explanation import Part
+from ..explanation.record import Part
 from ..flow import check_cost as check_flow_cost
 from ..flow import flow_rows, flow_seconds, forward_seconds
 from .registry import method

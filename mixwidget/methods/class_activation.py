@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ..explanation import Part
+from ..explanation.record import Part
 from ..models.differentiate import gradients, recorded_with_graph
 from ..models.targets import objective
 from .registry import method

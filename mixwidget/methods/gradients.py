@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import UnsupportedMethodError
-from ..explanation import Part
+from ..explanation.record import Part
 from ..models.differentiate import (
     Prediction,
     gradients,

@@ -10,7 +10,7 @@ import torch
 
 from ..blocks.jacobian import LayerGraph, exact_squares, sampled_squares
 from ..errors import CostError, InputError
-from ..explanation import Part
+from ..explanation.record import Part
 from ..flow import forward_seconds, spoken
 from .registry import Size, method
 

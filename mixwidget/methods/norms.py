@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..blocks.algebra import StageName, head_norms, mixing_ratio, vector_norms
 from ..errors import InputError
-from ..explanation import Part
+from ..explanation.record import Part
 from .registry import Size, method
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from ..explanation import Part
+from ..explanation.record import Part
 from ..models.perturb import WAYS, edit, neutral_token, predict
 from .registry import method
 

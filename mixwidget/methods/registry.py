@@ -12,7 +12,7 @@ from ..aggregate import Combine
 from ..errors import InputError, UnknownMethodError
 
 if TYPE_CHECKING:
-    from ..explanation import Part
+    from ..explanation.record import Part
 
 Family = Literal[
     "attention",

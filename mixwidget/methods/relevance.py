@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..explanation import Part
+from ..explanation.record import Part
 from ..heads import masks_for
 from ..models.relevance import HeadFilter, LayerRelevance, Walk
 from ..models.rules import sd

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from ..blocks.zeroing import Distance, zeroing_distances
-from ..explanation import Part
+from ..explanation.record import Part
 from .registry import Size, method
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..explanation import Explanation
+from ..explanation.record import Explanation
 from ..models.perturb import By
 from .comparison import kept_places, spearman
 from .evidence import evidence, scores_of

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..engine import Case, assemble, parts, start
 from ..errors import InputError
-from ..explanation import Explanation
+from ..explanation.record import Explanation
 from ..models import Encoding, Source, need_target, open_source
 from ..models.perturb import WAYS, By, edit, predict
 from ..tokens import Target, Token

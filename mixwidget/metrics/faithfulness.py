@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..explanation import Explanation
+from ..explanation.record import Explanation
 from ..models.perturb import By
 from .evidence import Evidence, Removal, Values, evidence, scores_of
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..engine import Case
 from ..errors import CancelledError, MixwidgetError
-from ..explanation import Explanation
+from ..explanation.record import Explanation
 from ..methods.registry import get_method
 from ..models.perturb import By, neutral_token
 from .comparison import agreement_matrix

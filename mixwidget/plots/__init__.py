@@ -13,7 +13,7 @@ from .maps import draw_layers, draw_map, draw_multiples
 from .text import draw_text
 
 if TYPE_CHECKING:
-    from ..explanation import Explanation
+    from ..explanation.record import Explanation
 
 
 __all__ = ["KINDS", "Picture", "plot_explanation"]

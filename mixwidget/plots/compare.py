@@ -40,7 +40,7 @@ from .text import ROOM, Block, label_lines, scores_shown
 from .units import Array, Layout, lay_out
 
 if TYPE_CHECKING:
-    from ..explanation import Explanation
+    from ..explanation.record import Explanation
 
 _BESIDE = 1.95  # inches for the names of methods
 

@@ -39,7 +39,7 @@ from .graph_model import (
 from .units import Array, Layout, lay_out
 
 if TYPE_CHECKING:
-    from ..explanation import Explanation
+    from ..explanation.record import Explanation
 
 _LONGEST_NAME = 1.1
 _BINS = 10  # steps of strength that edges are drawn in

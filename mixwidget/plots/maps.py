@@ -29,7 +29,7 @@ from .colours import ACCENT, LINE, MUTED, TEXT, Scale, map_scale, row_scale
 from .units import Array, Layout, lay_out
 
 if TYPE_CHECKING:
-    from ..explanation import Explanation
+    from ..explanation.record import Explanation
 
 _LONGEST_NAME = 1.1  # inches
 _SMALLEST = 0.085  # a cell whose token can still be named

@@ -26,7 +26,7 @@ from .maps import layer_number
 from .units import Array, Layout, lay_out
 
 if TYPE_CHECKING:
-    from ..explanation import Explanation
+    from ..explanation.record import Explanation
 
 ROOM = 7.0
 TOKEN_SIZE = SIZE + 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..errors import UnknownMethodError, UnsupportedMethodError
 
 if TYPE_CHECKING:
-    from ..explanation import Explanation
+    from ..explanation.record import Explanation
     from ..methods.registry import Method
 
 
