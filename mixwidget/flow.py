@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .aggregate import normalise_rows
 from .errors import CostError
+from .explanation.combine import normalise_rows
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .aggregate import Combine, normalise_rows, rollout
+from .explanation.combine import Combine, normalise_rows, rollout
 from .explanation.record import Explanation, Part
 from .flow import flow_seconds
 from .protocol import PUSH_TOKENS, Want, shrink

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..aggregate import AGGREGATES, Combine, normalise_rows, rollout, rollout_row
 from ..errors import InputError, UnsupportedMethodError
 from ..flow import Flows
 from ..tokens import Target, Token
+from .combine import AGGREGATES, Combine, normalise_rows, rollout, rollout_row
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..aggregate import Combine
 from ..errors import InputError, UnknownMethodError
+from ..explanation.combine import Combine
 
 if TYPE_CHECKING:
     from ..explanation.record import Part

@@ -11,8 +11,8 @@ from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.patches import Circle, PathPatch, Rectangle
 from matplotlib.path import Path
 
-from ..aggregate import normalise_rows
 from ..errors import InputError
+from ..explanation.combine import normalise_rows
 from . import words
 from .canvas import (
     LEGEND_HEIGHT,

@@ -39,7 +39,6 @@ CONVENIENCES = {
 
 # Modules that are not in their room yet, and the one they belong to.
 ELSEWHERE = {
-    "aggregate": "explanation",
     "cache": "session",
     "catalogue": "methods",
     "controls": "widget",
