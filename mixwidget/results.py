@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .explanation.combine import Combine, normalise_rows, rollout
+from .explanation.flow import flow_seconds
 from .explanation.record import Explanation, Part
-from .flow import flow_seconds
 from .protocol import PUSH_TOKENS, Want, shrink
 
 if TYPE_CHECKING:

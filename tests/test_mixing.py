@@ -11,7 +11,7 @@ import torch
 from mixwidget import explain
 from mixwidget.engine import parts, prepare, start
 from mixwidget.errors import CancelledError, CostError, InputError
-from mixwidget.flow import check_cost
+from mixwidget.explanation.flow import check_cost
 from mixwidget.methods.registry import get_method
 from tests import tiny
 from tests.reference import mixing
@@ -256,7 +256,7 @@ def test_a_flow_that_is_too_long_is_refused_before_it_starts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model, tokenizer, _ = _case("bert")
-    monkeypatch.setattr("mixwidget.flow.LIMIT_SECONDS", 0.0)
+    monkeypatch.setattr("mixwidget.explanation.flow.LIMIT_SECONDS", 0.0)
     with pytest.raises(CostError, match="attention_rollout"):
         explain(model, TEXT, "attention_flow", tokenizer=tokenizer)
     monkeypatch.setattr("mixwidget.methods.hta.LIMIT_SECONDS", 0.0)

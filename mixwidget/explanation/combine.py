@@ -31,7 +31,7 @@ def rollout(maps: Array, combine: Combine = "product") -> Array:
     number, which changes nothing relative. Normalise the rows to read them as shares.
     """
     if combine == "flow":
-        from ..flow import maximum_flow
+        from .flow import maximum_flow
 
         return maximum_flow(maps)
     identity = np.eye(maps.shape[-1])

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, UnsupportedMethodError
-from ..flow import Flows
 from ..tokens import Target, Token
 from .combine import AGGREGATES, Combine, normalise_rows, rollout, rollout_row
+from .flow import Flows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from ..blocks.algebra import mixing_ratio
+from ..explanation.flow import check_cost as check_flow_cost
+from ..explanation.flow import flow_rows, flow_seconds, forward_seconds
 from ..explanation.record import Part
-from ..flow import check_cost as check_flow_cost
-from ..flow import flow_rows, flow_seconds, forward_seconds
 from .registry import method
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import torch
 
 from ..blocks.jacobian import LayerGraph, exact_squares, sampled_squares
 from ..errors import CostError, InputError
+from ..explanation.flow import forward_seconds, spoken
 from ..explanation.record import Part
-from ..flow import forward_seconds, spoken
 from .registry import Size, method
 
 if TYPE_CHECKING:

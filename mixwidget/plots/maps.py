@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from ..errors import InputError, UnsupportedMethodError
-from ..flow import flow_rows
+from ..explanation.flow import flow_rows
 from . import words
 from .canvas import (
     LEGEND_HEIGHT,

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import CostError
-from .explanation.combine import normalise_rows
+from ..errors import CostError
+from .combine import normalise_rows
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from .methods.registry import Size
+    from ..methods.registry import Size
 
 Array = NDArray[np.floating]
 
