@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import InputError, MixwidgetError
-from .serial import dumps
+from .explanation.serial import dumps
 
 if TYPE_CHECKING:
     from .explanation.record import Explanation

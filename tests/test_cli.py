@@ -20,8 +20,8 @@ from mixwidget.cli import main
 from mixwidget.cli.arguments import PARSERS, options_for, target_of
 from mixwidget.cli.terminal import bars, picture, shaded, strongest
 from mixwidget.errors import InputError
+from mixwidget.explanation.serial import read
 from mixwidget.methods.registry import all_methods
-from mixwidget.serial import read
 
 TEXT = "not bad at all"
 

@@ -12,8 +12,8 @@ import torch
 
 from mixwidget import Explanation, explain
 from mixwidget.errors import InputError
+from mixwidget.explanation.serial import NotAnExplanationError, decode, dumps, encode, loads
 from mixwidget.methods.registry import all_methods
-from mixwidget.serial import NotAnExplanationError, decode, dumps, encode, loads
 from mixwidget.tokens import Target
 from tests import tiny
 

@@ -142,7 +142,7 @@ class Explanation:
         `kind` says what a row is: "map" (target row takes from source), "layer_score" or
         "score" (the final score of a source token).
         """
-        from ..frames import explanation_frame
+        from .frame import explanation_frame
 
         return explanation_frame(self)
 
@@ -151,7 +151,7 @@ class Explanation:
 
         `from_json` gives it back, every number the same to the last bit.
         """
-        from ..serial import dumps
+        from .serial import dumps
 
         text = dumps([self])
         if path is not None:
@@ -168,7 +168,7 @@ class Explanation:
             source: a path, or the JSON text itself.
             method: which one, if the file holds several.
         """
-        from ..serial import read_one
+        from .serial import read_one
 
         return read_one(source, method)
 

@@ -44,7 +44,6 @@ ELSEWHERE = {
     "controls": "widget",
     "describe": "session",
     "export": "saving",
-    "frames": "explanation",
     "heads": "methods",
     "inbox": "session",
     "measuring": "session",
@@ -53,7 +52,6 @@ ELSEWHERE = {
     "plan": "session",
     "ratios": "engine",
     "results": "session",
-    "serial": "explanation",
     "still": "widget",
     "telling": "session",
 }

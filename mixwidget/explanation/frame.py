@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 if TYPE_CHECKING:
-    from .explanation.record import Explanation
+    from .record import Explanation
 
 COLUMNS = ["method", "kind", "layer", "row", "row_token", "column", "column_token", "value"]
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import InputError
-from .tokens import Target, Token
+from ..errors import InputError
+from ..tokens import Target, Token
 
 if TYPE_CHECKING:
-    from .explanation.record import Explanation
+    from .record import Explanation
 
 FORMAT, VERSION = "mixwidget", 1
 _ARRAYS = ("maps", "layer_scores", "own_scores")
@@ -104,7 +104,7 @@ def _entry(one: Explanation) -> dict[str, Any]:
 
 
 def _explanation(entry: dict[str, Any]) -> Explanation:
-    from .explanation.record import Explanation
+    from .record import Explanation
 
     tokens = [
         Token(known["piece"], **{name: known[name] for name in Token.__slots__})
