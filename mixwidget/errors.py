@@ -56,3 +56,11 @@ class CancelledError(MixwidgetError):
 
 class MissingExtraError(MixwidgetError, ImportError):
     """An optional dependency is needed that is not installed."""
+
+
+def spoken(seconds: float) -> str:
+    """A duration in words, for messages."""
+    for size, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {name}"
+    return f"{seconds:.0f} seconds"

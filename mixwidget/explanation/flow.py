@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CostError
+from ..errors import CostError, spoken
 from .combine import normalise_rows
 
 if TYPE_CHECKING:
@@ -52,14 +52,6 @@ def check_cost(layers: int, tokens: int, rows: int = 1) -> None:
             f"{spoken(seconds)}. Shorten the text, read one row (.scores) instead of the whole "
             "rollout, or use attention_rollout."
         )
-
-
-def spoken(seconds: float) -> str:
-    """A duration in words, for messages."""
-    for size, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {name}"
-    return f"{seconds:.0f} seconds"
 
 
 def maximum_flow(maps: Array) -> Array:

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from ..blocks.jacobian import LayerGraph, exact_squares, sampled_squares
-from ..errors import CostError, InputError
-from ..explanation.flow import forward_seconds, spoken
+from ..errors import CostError, InputError, spoken
+from ..explanation.flow import forward_seconds
 from ..explanation.record import Part
 from .registry import Size, method
 
