@@ -14,7 +14,7 @@ from mixwidget.engine import parts, prepare, start
 from mixwidget.errors import CancelledError, InputError
 from mixwidget.methods.registry import all_methods
 from mixwidget.models import encode, open_source, resolve_target
-from mixwidget.models.perturb import edit, predict
+from mixwidget.models.predict import edit, predict
 from tests import tiny
 
 TEXT = "the film is not bad but never boring"

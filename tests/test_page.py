@@ -94,7 +94,7 @@ def test_it_holds_faithfulness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     def broken(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr("mixwidget.models.perturb._run", broken)
+    monkeypatch.setattr("mixwidget.models.predict._run", broken)
     view.text = "a warm and funny film"  # nothing about it is known yet
     view.wait()
     view.save(tmp_path / "z.html")

@@ -17,7 +17,7 @@ from ..models.differentiate import (
     source_batches,
     token_embeddings,
 )
-from ..models.perturb import neutral_token
+from ..models.predict import neutral_token
 from .registry import Size, method
 
 if TYPE_CHECKING:

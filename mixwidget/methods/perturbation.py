@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ..explanation.record import Part
-from ..models.perturb import WAYS, edit, neutral_token, predict
+from ..models.predict import WAYS, edit, neutral_token, predict
 from .registry import method
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..explanation.record import Explanation
-from ..models.perturb import By
+from ..models.predict import By
 from .comparison import kept_places, spearman
 from .evidence import evidence, scores_of
 

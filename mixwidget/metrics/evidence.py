@@ -21,7 +21,7 @@ from ..engine import Case, assemble, parts, start
 from ..errors import InputError
 from ..explanation.record import Explanation
 from ..models import Encoding, Source, need_target, open_source
-from ..models.perturb import WAYS, By, edit, predict
+from ..models.predict import WAYS, By, edit, predict
 from ..tokens import Target, Token
 
 Values = NDArray[np.float64]

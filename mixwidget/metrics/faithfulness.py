@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..explanation.record import Explanation
-from ..models.perturb import By
+from ..models.predict import By
 from .evidence import Evidence, Removal, Values, evidence, scores_of
 
 BINS = (1, 5, 10, 20, 50)

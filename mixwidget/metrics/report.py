@@ -17,7 +17,7 @@ from ..engine import Case
 from ..errors import CancelledError, MixwidgetError
 from ..explanation.record import Explanation
 from ..methods.registry import get_method
-from ..models.perturb import By, neutral_token
+from ..models.predict import By, neutral_token
 from .comparison import agreement_matrix
 from .evidence import Evidence, Removal, evidence, explain_case
 from .faithfulness import REMOVAL_METRICS, curve_counts
