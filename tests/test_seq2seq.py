@@ -11,7 +11,7 @@ from mixwidget import explain, metrics
 from mixwidget.engine import prepare
 from mixwidget.errors import InputError, UnsupportedMethodError, UnsupportedModelError
 from mixwidget.metrics import explain_case
-from mixwidget.models import differentiate
+from mixwidget.models import gradients as differentiate
 from tests import tiny
 
 TEXT, PREFIX = "the film is not bad .", "a good film"

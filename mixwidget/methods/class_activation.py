@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..explanation.record import Part
-from ..models.differentiate import gradients, recorded_with_graph
+from ..models.gradients import gradients, recorded_with_graph
 from ..models.targets import objective
 from .registry import method
 

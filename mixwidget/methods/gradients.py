@@ -11,12 +11,7 @@ from torch import Tensor, nn
 
 from ..errors import UnsupportedMethodError
 from ..explanation.record import Part
-from ..models.differentiate import (
-    Prediction,
-    gradients,
-    source_batches,
-    token_embeddings,
-)
+from ..models.gradients import Prediction, gradients, source_batches, token_embeddings
 from ..models.predict import neutral_token
 from .registry import Size, method
 

@@ -12,8 +12,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..errors import InputError
 from ..tokens import Target
-from .differentiate import read, source_batches
 from .encode import Encoding
+from .gradients import read, source_batches
 from .source import Source
 from .trace import plain_output
 

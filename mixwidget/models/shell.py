@@ -19,8 +19,8 @@ from ..blocks.spec import all_at
 from ..errors import UnsupportedMethodError
 from ..tokens import Target
 from . import rules
-from .differentiate import others, token_embeddings
 from .encode import Encoding
+from .gradients import others, token_embeddings
 from .shadow import shadow
 from .source import Source
 from .targets import objective
