@@ -23,11 +23,12 @@ from typing import Any
 import torch
 
 from mixwidget import benchmark, demo, explain
-from mixwidget.engine import Case, prepare
+from mixwidget.engine import prepare
 from mixwidget.evaluation import cheap_methods
 from mixwidget.evaluation.examples import Example, read_examples
 from mixwidget.metrics import evidence, explain_case, faithfulness
 from mixwidget.metrics.table import FAITHFULNESS
+from mixwidget.models.case import Case
 
 ROOT = Path(__file__).parent.parent
 TEXT = (

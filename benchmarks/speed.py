@@ -107,7 +107,7 @@ class Bench:
 
 def layers_for(method: Method, size: Size, tokens: int) -> int:
     """All layers, or fewer where one run would take minutes."""
-    from mixwidget.methods.registry import Size as Shape
+    from mixwidget.models.case import Size as Shape
 
     cost = method.cost(Shape(tokens, FULL_LAYERS, 12, 768, 3072))
     if method.combine == "flow" or cost < 30:

@@ -18,7 +18,7 @@ from .errors import MixwidgetError
 from .protocol import AGGREGATES
 
 if TYPE_CHECKING:
-    from .engine import Case
+    from .models.case import Case
 
 VIEWS = ("text", "layers", "map", "graph", "multiples", "compare", "faithfulness", "heads")
 UNITS = ("tokens", "words")

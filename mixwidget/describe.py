@@ -21,8 +21,8 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
-    from .engine import Case
-    from .methods.registry import Method, Size
+    from .methods.registry import Method
+    from .models.case import Case, Size
     from .tokens import Target
 
 _MOST_TARGETS = 20

@@ -32,9 +32,9 @@ from .telling import logger
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .engine import Case
     from .explanation.record import Explanation
     from .metrics.report import Part
+    from .models.case import Case
     from .plan import Plan
 
 _STATIC = Path(__file__).parent / "static"

@@ -13,8 +13,8 @@ from .inbox import Wish
 from .results import Result
 
 if TYPE_CHECKING:
-    from .engine import Case
     from .explanation.record import Explanation
+    from .models.case import Case
     from .tokens import Target
 
 

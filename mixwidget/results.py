@@ -13,8 +13,8 @@ from .explanation.record import Explanation, Part
 from .protocol import PUSH_TOKENS, Want, shrink
 
 if TYPE_CHECKING:
-    from .engine import Case
     from .methods.registry import Method
+    from .models.case import Case
     from .tokens import Target
 
 Array = NDArray[Any]

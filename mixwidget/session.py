@@ -29,9 +29,9 @@ from .results import Result, text_array
 from .telling import Listener, Teller, logger
 
 if TYPE_CHECKING:
-    from .engine import Case
     from .explanation.record import Explanation
     from .models import Source
+    from .models.case import Case
 
 # torch and transformers are imported by the worker, not by the cell that makes a session.
 
@@ -247,8 +247,8 @@ class Session:
         return True
 
     def _case(self, wish: Wish) -> Case:
-        from .engine import Case
         from .models import encode
+        from .models.case import Case
 
         kept: Case | None = self._cache.get(("case", wish.text, wish.text_pair))
         if kept is not None:

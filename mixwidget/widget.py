@@ -31,8 +31,8 @@ from .session import CACHE_BYTES, Session
 from .still import Still
 
 if TYPE_CHECKING:
-    from .engine import Case
     from .explanation.record import Explanation
+    from .models.case import Case
 
 _STATIC = Path(__file__).parent / "static"
 _ASKS = ("text", "text_pair", "method", "compared", "params", "focus", "target")

@@ -11,7 +11,8 @@ import torch
 import transformers
 
 from mixwidget import explain, mixing_ratios
-from mixwidget.engine import Case, prepare
+from mixwidget.engine import prepare
+from mixwidget.models.case import Case
 from tests.reference import mixing
 from tests.shared import golden, shared_folder
 

@@ -11,8 +11,9 @@ from argparse import HelpFormatter
 from functools import partial
 from itertools import groupby
 
-from mixwidget.methods.registry import Method, Size, all_methods
+from mixwidget.methods.registry import Method, all_methods
 from mixwidget.metrics.table import METRICS
+from mixwidget.models.case import Size
 
 # What costs are stated for: BERT-base and a long sentence.
 SIZE = Size(tokens=128, layers=12, heads=12, width=768, inner=3072)

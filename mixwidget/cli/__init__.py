@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from .arguments import PARSERS, focus_of, options_for, target_of
 
 if TYPE_CHECKING:
-    from ..engine import Case
     from ..explanation.record import Explanation
+    from ..models.case import Case
 
 PICTURES = ("png", "svg", "pdf")
 # What errors advise in Python, and how it is said here.
@@ -122,8 +122,9 @@ def _prepare(options: argparse.Namespace, text: str) -> Case:
     from dataclasses import replace
 
     from .. import demo
-    from ..engine import Case, prepare
+    from ..engine import prepare
     from ..models import encode, open_source
+    from ..models.case import Case
 
     if options.model is not None:
         pair, cut = options.text_pair, options.truncate

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, MixwidgetError
-from ..methods.registry import Size, all_methods, get_method
+from ..methods.registry import all_methods, get_method
 from ..metrics.table import FAITHFULNESS, Choice, choices, get_metric
 from ..models import Source, open_source
+from ..models.case import Size
 from .examples import Example, read_examples
 from .worker import ModelRef, Row, Unit, pinned, run_unit
 

@@ -19,7 +19,6 @@ from .combine import normalise_rows
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from ..methods.registry import Size
 
 Array = NDArray[np.floating]
 
@@ -34,12 +33,6 @@ LIMIT_SECONDS = 600.0
 def flow_seconds(layers: int, tokens: int, rows: int = 1) -> float:
     """Estimated time of the flows from `rows` tokens of the last layer to every input token."""
     return _SECONDS_PER_EDGE * layers * tokens**2 * tokens * rows
-
-
-def forward_seconds(size: Size) -> float:
-    """A rough forward pass at 10^11 operations a second, to put a time in relation to."""
-    layer = 4 * size.width**2 + 2 * size.width * size.inner + 2 * size.tokens * size.width
-    return 2 * size.tokens * size.layers * layer / 1e11
 
 
 def check_cost(layers: int, tokens: int, rows: int = 1) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..blocks.distances import part_distances, proximity
 from ..explanation.record import Part
-from .registry import Size, method
+from ..models.case import Size
+from .registry import method
 
 if TYPE_CHECKING:
     from ..engine import Run

@@ -10,8 +10,9 @@ import torch
 
 from ..blocks.algebra import mixing_ratio
 from ..explanation.flow import check_cost as check_flow_cost
-from ..explanation.flow import flow_rows, flow_seconds, forward_seconds
+from ..explanation.flow import flow_rows, flow_seconds
 from ..explanation.record import Part
+from ..models.case import forward_seconds
 from .registry import method
 
 if TYPE_CHECKING:

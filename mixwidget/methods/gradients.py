@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from ..errors import UnsupportedMethodError
 from ..explanation.record import Part
+from ..models.case import Size
 from ..models.gradients import Prediction, gradients, source_batches, token_embeddings
 from ..models.predict import neutral_token
-from .registry import Size, method
+from .registry import method
 
 if TYPE_CHECKING:
     from ..engine import Run

@@ -10,9 +10,9 @@ import torch
 
 from ..blocks.jacobian import LayerGraph, exact_squares, sampled_squares
 from ..errors import CostError, InputError, spoken
-from ..explanation.flow import forward_seconds
 from ..explanation.record import Part
-from .registry import Size, method
+from ..models.case import Size, forward_seconds
+from .registry import method
 
 if TYPE_CHECKING:
     from ..engine import Run

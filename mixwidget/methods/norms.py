@@ -12,7 +12,8 @@ from torch import Tensor
 from ..blocks.algebra import StageName, head_norms, mixing_ratio, vector_norms
 from ..errors import InputError
 from ..explanation.record import Part
-from .registry import Size, method
+from ..models.case import Size
+from .registry import method
 
 if TYPE_CHECKING:
     from ..engine import Run

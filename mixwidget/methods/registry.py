@@ -13,6 +13,7 @@ from ..explanation.combine import Combine
 
 if TYPE_CHECKING:
     from ..explanation.record import Part
+    from ..models.case import Size
 
 Family = Literal[
     "attention",
@@ -25,17 +26,6 @@ Family = Literal[
     "baseline",
 ]
 Yields = Literal["maps", "layer_scores", "scores"]
-
-
-@dataclass(frozen=True)
-class Size:
-    """What a method's cost depends on."""
-
-    tokens: int
-    layers: int
-    heads: int
-    width: int  # d, features of a token
-    inner: int  # features inside the feed-forward
 
 
 @dataclass(frozen=True)

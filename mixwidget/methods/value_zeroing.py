@@ -9,7 +9,8 @@ import torch
 
 from ..blocks.zeroing import Distance, zeroing_distances
 from ..explanation.record import Part
-from .registry import Size, method
+from ..models.case import Size
+from .registry import method
 
 if TYPE_CHECKING:
     from ..engine import Run

@@ -17,10 +17,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..engine import Case, assemble, parts, start
+from ..engine import assemble, parts, start
 from ..errors import InputError
 from ..explanation.record import Explanation
 from ..models import Encoding, Source, need_target, open_source
+from ..models.case import Case
 from ..models.predict import WAYS, By, edit, predict
 from ..tokens import Target, Token
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine import Case
 from ..errors import CancelledError, MixwidgetError
 from ..explanation.record import Explanation
 from ..methods.registry import get_method
+from ..models.case import Case
 from ..models.predict import By, neutral_token
 from .comparison import agreement_matrix
 from .evidence import Evidence, Removal, evidence, explain_case

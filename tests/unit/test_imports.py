@@ -60,7 +60,6 @@ UPWARD: set[tuple[str, str]] = {
     ("blocks.jacobian", "models.shadow"),
     ("cli.arguments", ""),
     ("evaluation.evaluate", ""),
-    ("explanation.flow", "methods.registry"),
     ("heads", "engine"),
     ("methods.alti", "engine"),
     ("methods.attention", "engine"),

@@ -1,0 +1,95 @@
+"""One text in front of one model."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from .encode import Encoding
+from .memory import check_memory
+from .source import Source
+from .trace import Trace, record
+
+# Above this relative error the parts do not add up to the model and the picture is not to
+# be believed.
+WARN_ABOVE = 1e-2
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a method's cost depends on."""
+
+    tokens: int
+    layers: int
+    heads: int
+    width: int  # d, features of a token
+    inner: int  # features inside the feed-forward
+
+
+def forward_seconds(size: Size) -> float:
+    """A rough forward pass at 10^11 operations a second, to put a time in relation to."""
+    layer = 4 * size.width**2 + 2 * size.width * size.inner + 2 * size.tokens * size.width
+    return 2 * size.tokens * size.layers * layer / 1e11
+
+
+class Case:
+    """One text in front of one model, with its recorded pass: what all methods share."""
+
+    def __init__(self, source: Source, encoding: Encoding) -> None:
+        self._given = source
+        # Every pass is made through a shadow, which is this text's own.
+        self.source, self.encoding = source.shadowed(), encoding
+        self._trace: Trace | None = None
+        self._lock = threading.Lock()
+        self._errors: dict[int, float] = {}
+
+    @property
+    def recorded(self) -> bool:
+        return self._trace is not None
+
+    def trace(self, check: Callable[[], None] | None = None) -> Trace:
+        """The recorded pass; made at the first call, the same ever after."""
+        with self._lock:
+            if self._trace is None:
+                check_memory(self.source, len(self.encoding.tokens))
+                try:
+                    self._trace = record(
+                        self.source.model, self.encoding.inputs, self.source.spec, check=check
+                    )
+                except BaseException:
+                    self.source = self._given.shadowed()  # hooks may have been left on the other
+                    raise
+            return self._trace
+
+    def release(self) -> None:
+        """Let go of the recorded pass, the largest part; it is made again when asked for."""
+        self._trace = None
+
+    def adds_up(self, layer: int, warn: bool = True) -> float:
+        """Relative error of the decomposition in one layer, computed once."""
+        if layer not in self._errors:
+            with torch.no_grad():
+                self._errors[layer] = self.trace().adds_up(layer)
+            if warn and self._errors[layer] > WARN_ABOVE:
+                warnings.warn(
+                    f"Layer {layer} of {self.source.name}: the parts differ from the model's own "
+                    f"output by {self._errors[layer]:.1%}. Its block is not understood; do not "
+                    "trust maps built on it.",
+                    stacklevel=5,  # the caller of `explain`
+                )
+        return self._errors[layer]
+
+    def known_errors(self) -> list[float]:
+        """The relative errors that have been computed, all layers or none."""
+        known = [self._errors[layer] for layer in sorted(self._errors)]
+        return known if self._trace is not None and len(known) == len(self._trace) else []
+
+    def size(self) -> Size:
+        trace = self.trace()
+        block = trace.block(0)
+        inner = block.feed_forward.down.shape[1]
+        return Size(trace.tokens, len(trace), trace.heads, block.input.shape[-1], inner)
