@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, overload
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from .errors import CancelledError, InputError, UnsupportedMethodError
 from .explanation.record import Explanation, Part
 from .methods.registry import Method, get_method
+from .methods.run import Run
 from .models import (
-    Encoding,
     Source,
-    Trace,
     check_focus,
     encode,
     need_target,
@@ -27,76 +24,6 @@ from .models import (
 from .models.case import Case
 from .models.replay import check_rules
 from .tokens import Target
-
-
-@dataclass
-class Run:
-    """One method at work on one case: what a method's generator is given.
-
-    Attributes:
-        case: text and model; `trace` is its recorded forward pass.
-        focus, target: resolved, never None.
-        options: the method's options, complete.
-        cancelled: asked between chunks; when it says True the run ends with CancelledError.
-        report: called with the share of the work done, 0 to 1.
-    """
-
-    case: Case
-    method: Method
-    focus: int
-    target: Target
-    options: dict[str, Any]
-    cancelled: Callable[[], bool] = lambda: False
-    report: Callable[[float], None] = lambda share: None
-    info: dict[str, Any] = field(default_factory=dict)
-    _layer: int = 0
-
-    @property
-    def source(self) -> Source:
-        return self.case.source
-
-    @property
-    def encoding(self) -> Encoding:
-        return self.case.encoding
-
-    @property
-    def trace(self) -> Trace:
-        return self.case.trace(self.check)
-
-    def check(self) -> None:
-        """Stop here if the owner has cancelled."""
-        if self.cancelled():
-            raise CancelledError("cancelled")
-
-    def layers(self) -> Iterator[int]:
-        """Layer numbers in the method's order, with a cancel check and progress for each."""
-        count = len(self.trace)
-        order = range(count - 1, -1, -1) if self.method.downward else range(count)
-        for done, layer in enumerate(order):
-            self._layer = done
-            self.tick(0)
-            yield layer
-        self.report(1.0)
-
-    def tick(self, share: float) -> None:
-        """Between chunks: check for cancel, report progress within the current layer."""
-        self.check()
-        self.report((self._layer + share) / len(self.trace))
-
-    def part(self, layer: int, map: Tensor | None = None, scores: Tensor | None = None) -> Part:
-        """A layer's result as float32 arrays on the CPU, its own copy."""
-        whole = None if map is None else self.trace.completed(layer, map)
-        return Part(layer, _array(whole), _array(scores))
-
-    def final(self, scores: Tensor, **info: Any) -> Part:
-        """The method's final scores."""
-        return Part(None, None, _array(scores), info)
-
-
-def _array(tensor: Tensor | None) -> np.ndarray[Any, np.dtype[np.float32]] | None:
-    if tensor is None:
-        return None
-    return tensor.detach().to("cpu", torch.float32, copy=True).numpy()
 
 
 def prepare(

@@ -16,7 +16,7 @@ from .errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from .engine import Run
+    from .methods.run import Run
     from .models import Encoding, Trace
     from .tokens import Token
 

@@ -16,7 +16,7 @@ from ..models.case import forward_seconds
 from .registry import method
 
 if TYPE_CHECKING:
-    from ..engine import Run
+    from .run import Run
 
 _ABNAR = {
     "paper": "Abnar and Zuidema: Quantifying Attention Flow in Transformers",

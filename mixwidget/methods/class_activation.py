@@ -14,7 +14,7 @@ from ..models.targets import objective
 from .registry import method
 
 if TYPE_CHECKING:
-    from ..engine import Run
+    from .run import Run
 
 _ATTCAT = {
     "paper": "Qiang et al.: AttCAT: Explaining Transformers via Attentive Class Activation Tokens",

@@ -17,7 +17,7 @@ from ..models.predict import neutral_token
 from .registry import method
 
 if TYPE_CHECKING:
-    from ..engine import Run
+    from .run import Run
 
 _OF = (("probability", "logit"), "What is differentiated: the target's probability or its logit.")
 _NORM = (("l2", "mean"), "A token's size: length of its vector, or mean of absolute values.")

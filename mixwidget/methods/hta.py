@@ -15,7 +15,7 @@ from ..models.case import Size, forward_seconds
 from .registry import method
 
 if TYPE_CHECKING:
-    from ..engine import Run
+    from .run import Run
 
 LIMIT_SECONDS = 600.0
 

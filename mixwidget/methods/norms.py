@@ -16,7 +16,7 @@ from ..models.case import Size
 from .registry import method
 
 if TYPE_CHECKING:
-    from ..engine import Run
+    from .run import Run
 
 _KOBAYASHI_2020 = {
     "paper": "Kobayashi et al.: Attention is Not Only a Weight: Analyzing Transformers with "

@@ -13,7 +13,7 @@ from ..models.predict import WAYS, edit, neutral_token, predict
 from .registry import method
 
 if TYPE_CHECKING:
-    from ..engine import Run
+    from .run import Run
 
 
 @method(

@@ -17,7 +17,7 @@ from .class_activation import ZERO_FOCUS, attention_gradients, finish
 from .registry import method
 
 if TYPE_CHECKING:
-    from ..engine import Run
+    from .run import Run
 
 _CHEFER = {
     "paper": "Chefer et al.: Transformer Interpretability Beyond Attention Visualization",

@@ -13,7 +13,7 @@ from ..models.case import Size
 from .registry import method
 
 if TYPE_CHECKING:
-    from ..engine import Run
+    from .run import Run
 
 
 def _cost(size: Size) -> float:
