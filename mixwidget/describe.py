@@ -168,7 +168,7 @@ def _entry(method: Method, size: Size, reason: str) -> dict[str, Any]:
 
 def refusal(method: Method, case: Case, predicted: Target) -> str:
     """Why a method cannot be used on this model, "" if it can: what is known without running."""
-    from .engine import check_defined
+    from .methods.defined import check_defined
 
     try:
         check_defined(method, case.source, predicted)

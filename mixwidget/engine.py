@@ -9,21 +9,18 @@ from typing import Any, overload
 import numpy as np
 import torch
 
-from .errors import CancelledError, InputError, UnsupportedMethodError
+from .errors import CancelledError, InputError
 from .explanation.record import Explanation, Part
-from .methods.registry import Method, get_method
+from .methods.defined import check_defined
+from .methods.registry import get_method
 from .methods.run import Run
 from .models import (
-    Source,
     check_focus,
     encode,
-    need_target,
     open_source,
     resolve_target,
 )
 from .models.case import Case
-from .models.replay import check_rules
-from .tokens import Target
 
 
 def prepare(
@@ -71,26 +68,6 @@ def start(
     if report is not None:
         run.report = report
     return run
-
-
-def check_defined(method: Method, source: Source, target: Target) -> None:
-    """Refuse a method that is not defined for a model, before anything is computed."""
-    if method.class_specific:
-        need_target(target, method.id)
-    if "rules" in method.needs:
-        check_rules(source.spec, source.model.config.model_type)
-    if source.task == "seq2seq_lm" and _through_layers(method):
-        raise UnsupportedMethodError(
-            f"{method.id} is not defined here for encoder-decoder models: it follows one text "
-            "through the layers, and here there are two. Methods that map each layer are, "
-            "gradients of the embeddings and blank_out."
-        )
-
-
-def _through_layers(method: Method) -> bool:
-    """Whether it takes relevance or gradients through the layers, not only to the embeddings."""
-    inside = method.yields != "scores" or "attention" in method.needs
-    return "rules" in method.needs or ("gradients" in method.needs and inside)
 
 
 def parts(run: Run) -> Iterator[Part]:

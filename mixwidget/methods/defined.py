@@ -1,0 +1,32 @@
+"""Whether a method is defined for a model: the one place that says it is not."""
+
+from __future__ import annotations
+
+from ..errors import UnsupportedMethodError
+from ..models import (
+    Source,
+    need_target,
+)
+from ..models.replay import check_rules
+from ..tokens import Target
+from .registry import Method
+
+
+def check_defined(method: Method, source: Source, target: Target) -> None:
+    """Refuse a method that is not defined for a model, before anything is computed."""
+    if method.class_specific:
+        need_target(target, method.id)
+    if "rules" in method.needs:
+        check_rules(source.spec, source.model.config.model_type)
+    if source.task == "seq2seq_lm" and _through_layers(method):
+        raise UnsupportedMethodError(
+            f"{method.id} is not defined here for encoder-decoder models: it follows one text "
+            "through the layers, and here there are two. Methods that map each layer are, "
+            "gradients of the embeddings and blank_out."
+        )
+
+
+def _through_layers(method: Method) -> bool:
+    """Whether it takes relevance or gradients through the layers, not only to the embeddings."""
+    inside = method.yields != "scores" or "attention" in method.needs
+    return "rules" in method.needs or ("gradients" in method.needs and inside)
