@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from . import demo as demo
     from . import metrics as metrics
     from .blocks.spec import BlockSpec as BlockSpec
-    from .catalogue import methods as methods
     from .engine import explain as explain
     from .engine import stream as stream
     from .evaluation import benchmark as benchmark
     from .explanation.record import Explanation as Explanation
     from .explanation.record import Part as Part
-    from .heads import HeadMasks as HeadMasks
-    from .heads import head_masks as head_masks
+    from .methods.catalogue import methods as methods
+    from .methods.head_masks import HeadMasks as HeadMasks
+    from .methods.head_masks import head_masks as head_masks
     from .models.families import register_family as register_family
     from .plots.metrics import plot_agreement as plot_agreement
     from .plots.metrics import plot_curves as plot_curves
@@ -33,11 +33,11 @@ _PUBLIC = {
     "Explanation": ".explanation.record",
     "MixView": ".widget",
     "Part": ".explanation.record",
-    "HeadMasks": ".heads",
+    "HeadMasks": ".methods.head_masks",
     "benchmark": ".evaluation",
     "explain": ".engine",
     "mixing_ratios": ".ratios",
-    "head_masks": ".heads",
+    "head_masks": ".methods.head_masks",
     "plot_agreement": ".plots.metrics",
     "plot_curves": ".plots.metrics",
     "plot_layers": ".plots.metrics",

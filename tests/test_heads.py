@@ -13,7 +13,7 @@ import torch
 
 from mixwidget import HeadMasks, demo, explain, head_masks
 from mixwidget.errors import InputError, MissingExtraError
-from mixwidget.heads import FILE, random_mask, tokens_of_words
+from mixwidget.methods.head_masks import FILE, random_mask, tokens_of_words
 from mixwidget.models import encode, open_source
 from tests import tiny
 

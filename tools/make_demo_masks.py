@@ -13,7 +13,7 @@ import csv
 from pathlib import Path
 
 from mixwidget import demo, head_masks
-from mixwidget.heads import FILE
+from mixwidget.methods.head_masks import FILE
 
 
 def sentences(path: Path, most: int) -> list[str]:

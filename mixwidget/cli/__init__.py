@@ -230,7 +230,7 @@ def _print(found: list[Explanation], asked: bool) -> None:
 
 
 def _methods(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    from ..catalogue import methods
+    from ..methods.catalogue import methods
 
     table = methods()
     if options.json:

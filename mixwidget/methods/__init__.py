@@ -35,7 +35,7 @@ def load_all() -> None:
 
 class _CallablePackage(ModuleType):
     def __call__(self) -> pd.DataFrame:
-        from ..catalogue import methods
+        from .catalogue import methods
 
         return methods()
 

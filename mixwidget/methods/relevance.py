@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from ..explanation.record import Part
-from ..heads import masks_for
 from ..models.relevance import HeadFilter, LayerRelevance, Walk
 from ..models.rules import sd
 from .class_activation import ZERO_FOCUS, attention_gradients, finish
+from .head_masks import masks_for
 from .registry import method
 
 if TYPE_CHECKING:

@@ -40,11 +40,9 @@ CONVENIENCES = {
 # Modules that are not in their room yet, and the one they belong to.
 ELSEWHERE = {
     "cache": "session",
-    "catalogue": "methods",
     "controls": "widget",
     "describe": "session",
     "export": "saving",
-    "heads": "methods",
     "inbox": "session",
     "measuring": "session",
     "opening": "session",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .methods.registry import all_methods
+from .registry import all_methods
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InputError, MissingExtraError
+from ..errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from .methods.run import Run
-    from .models import Encoding, Trace
-    from .tokens import Token
+    from ..models import Encoding, Trace
+    from ..tokens import Token
+    from .run import Run
 
 Array = NDArray[np.floating]
 
@@ -65,7 +65,7 @@ class HeadMasks:
 
     def plot(self) -> Figure:
         """The layer-by-head grid: share of fixed offset, best gain over it by syntax, mask."""
-        from .plots.heads import plot_head_masks
+        from ..plots.heads import plot_head_masks
 
         return plot_head_masks(self)
 
@@ -133,7 +133,7 @@ def head_masks(
     import torch
     from tqdm.auto import tqdm
 
-    from .models import encode, open_source, record
+    from ..models import encode, open_source, record
 
     if isinstance(texts, str) or not texts:
         raise InputError("texts must be a list of at least one text.")
@@ -299,7 +299,7 @@ def _checked(parts: list[Any], shape: tuple[int, int]) -> list[Array]:
 
 def _found_masks(run: Run) -> tuple[list[Array], str]:
     """The demo model's own masks, or the heads that are positional in this text."""
-    from .demo import FOLDER
+    from ..demo import FOLDER
 
     shape = (len(run.trace), run.trace.heads)
     name = getattr(run.source.model, "name_or_path", "")
