@@ -7,8 +7,9 @@ from ..blocks.spec import BlockSpec
 from .encode import Encoding, encode
 from .families import families, register_family, spec_for
 from .memory import check_memory
+from .opening import open_source
 from .shadow import shadow
-from .source import Source, open_source
+from .source import Source
 from .targets import check_focus, need_target, objective, probability, resolve_target
 from .trace import Trace, record
 
