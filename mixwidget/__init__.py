@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from . import demo as demo
     from . import metrics as metrics
     from .blocks.spec import BlockSpec as BlockSpec
-    from .engine import explain as explain
-    from .engine import stream as stream
+    from .engine.ratios import mixing_ratios as mixing_ratios
+    from .engine.verbs import explain as explain
+    from .engine.verbs import stream as stream
     from .evaluation import benchmark as benchmark
     from .explanation.record import Explanation as Explanation
     from .explanation.record import Part as Part
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from .plots.metrics import plot_agreement as plot_agreement
     from .plots.metrics import plot_curves as plot_curves
     from .plots.metrics import plot_layers as plot_layers
-    from .ratios import mixing_ratios as mixing_ratios
     from .widget import MixView as MixView
 
 # Public names and where they live. They are imported when first used, so that
@@ -35,14 +35,14 @@ _PUBLIC = {
     "Part": ".explanation.record",
     "HeadMasks": ".methods.head_masks",
     "benchmark": ".evaluation",
-    "explain": ".engine",
-    "mixing_ratios": ".ratios",
+    "explain": ".engine.verbs",
+    "mixing_ratios": ".engine.ratios",
     "head_masks": ".methods.head_masks",
     "plot_agreement": ".plots.metrics",
     "plot_curves": ".plots.metrics",
     "plot_layers": ".plots.metrics",
     "register_family": ".models.families",
-    "stream": ".engine",
+    "stream": ".engine.verbs",
 }
 
 __all__ = [

@@ -290,7 +290,7 @@ class Session:
         return None if self._plan is None or self._failure is not None else self._plan.next()
 
     def _compute(self, job: Job) -> None:
-        from . import engine
+        from .engine import verbs as engine
 
         assert self._plan is not None
         plan, case = self._plan, self._plan.case

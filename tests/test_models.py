@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from mixwidget.engine.verbs.verbs import prepare
 
-from mixwidget.engine import prepare
 from mixwidget.errors import UnsupportedModelError
 from mixwidget.models import BlockSpec, record, register_family, shadow, spec_for, vector_norms
 from mixwidget.models.families import _FAMILIES, families

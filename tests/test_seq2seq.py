@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from mixwidget.engine.verbs.verbs import prepare
 
 from mixwidget import explain, metrics
-from mixwidget.engine import prepare
 from mixwidget.errors import InputError, UnsupportedMethodError, UnsupportedModelError
 from mixwidget.metrics import explain_case
 from mixwidget.models import gradients as differentiate

@@ -122,7 +122,7 @@ def _prepare(options: argparse.Namespace, text: str) -> Case:
     from dataclasses import replace
 
     from .. import demo
-    from ..engine import prepare
+    from ..engine.verbs import prepare
     from ..models import encode, open_source
     from ..models.case import Case
 
@@ -136,7 +136,7 @@ def _prepare(options: argparse.Namespace, text: str) -> Case:
 def _run(
     case: Case, id: str, target: Any, focus: int | None, params: dict[str, Any], show: _Progress
 ) -> Explanation:
-    from ..engine import assemble, parts, start
+    from ..engine.verbs import assemble, parts, start
 
     begin = time.perf_counter()
     run = start(case, id, target=target, focus=focus, params=params, report=show.report(id))

@@ -124,7 +124,7 @@ def run_unit(unit: Unit) -> list[Row] | None:
 
 def measure_example(source: Any, example: Example, unit: Unit) -> list[Row]:
     """All methods and metrics on one example; what fails becomes a row that says why."""
-    from ..engine import prepare
+    from ..engine.verbs import prepare
     from ..metrics.evidence import evidence, explain_case
 
     key = example.key()

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..engine import assemble, parts, start
+from ..engine.verbs import assemble, parts, start
 from ..errors import InputError
 from ..explanation.record import Explanation
 from ..models import Encoding, Source, need_target, open_source

@@ -48,7 +48,6 @@ ELSEWHERE = {
     "opening": "session",
     "page": "saving",
     "plan": "session",
-    "ratios": "engine",
     "results": "session",
     "still": "widget",
     "telling": "session",

@@ -27,8 +27,8 @@ def mixing_ratios(
     """
     import pandas as pd
 
-    from .blocks.algebra import STAGES, mixing_ratio
-    from .engine import prepare
+    from ..blocks.algebra import STAGES, mixing_ratio
+    from .verbs import prepare
 
     case = prepare(model, text, tokenizer=tokenizer, text_pair=text_pair, truncate=truncate)
     trace, rows = case.trace(), []

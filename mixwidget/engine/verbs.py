@@ -9,18 +9,13 @@ from typing import Any, overload
 import numpy as np
 import torch
 
-from .errors import CancelledError, InputError
-from .explanation.record import Explanation, Part
-from .methods.defined import check_defined
-from .methods.registry import get_method
-from .methods.run import Run
-from .models import (
-    check_focus,
-    encode,
-    open_source,
-    resolve_target,
-)
-from .models.case import Case
+from ..errors import CancelledError, InputError
+from ..explanation.record import Explanation, Part
+from ..methods.defined import check_defined
+from ..methods.registry import get_method
+from ..methods.run import Run
+from ..models import check_focus, encode, open_source, resolve_target
+from ..models.case import Case
 
 
 def prepare(
