@@ -27,7 +27,7 @@ from .export import export, format_of
 from .inbox import Wish
 from .opening import check_text, find_opener
 from .protocol import Message
-from .session import CACHE_BYTES, Session
+from .session.session import CACHE_BYTES, Session
 from .still import Still
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mixwidget.session.session.session import Session
 
 from mixwidget import explain
 from mixwidget.cache import ByteCache
@@ -16,7 +17,6 @@ from mixwidget.errors import CancelledError, TextTooLongError, UnsupportedMethod
 from mixwidget.methods.registry import forget, method
 from mixwidget.protocol import Request, Want, unpack
 from mixwidget.results import head_stats
-from mixwidget.session import Session
 from tests import tiny
 from tests.sessions import CARD, OTHER, TEXT, Recorder, gate, need, session, source, until, wish
 

@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 import pytest
+from mixwidget.session.session.session import Session
 
 from mixwidget.errors import CancelledError
 from mixwidget.metrics import evidence
 from mixwidget.protocol import Request
-from mixwidget.session import Session
 from tests.sessions import OTHER, TEXT, Recorder, gate, session, source, until, wish
 
 METHODS = ("raw_attention", "alti")

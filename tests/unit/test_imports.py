@@ -57,8 +57,8 @@ UPWARD: set[tuple[str, str]] = {
     ("blocks.jacobian", "models.shadow"),
     ("cli.arguments", ""),
     ("evaluation.evaluate", ""),
-    ("session", "export"),
-    ("session", "page"),
+    ("session.session", "export"),
+    ("session.session", "page"),
 }
 
 

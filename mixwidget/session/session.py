@@ -17,21 +17,21 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from . import describe, protocol
-from .cache import ByteCache
-from .errors import CancelledError, MixwidgetError
-from .export import export
-from .inbox import Inbox, Wish
-from .measuring import Measuring
-from .plan import Job, Plan, make_plan
-from .protocol import Request, Want
-from .results import Result, text_array
-from .telling import Listener, Teller, logger
+from .. import describe, protocol
+from ..cache import ByteCache
+from ..errors import CancelledError, MixwidgetError
+from ..export import export
+from ..inbox import Inbox, Wish
+from ..measuring import Measuring
+from ..plan import Job, Plan, make_plan
+from ..protocol import Request, Want
+from ..results import Result, text_array
+from ..telling import Listener, Teller, logger
 
 if TYPE_CHECKING:
-    from .explanation.record import Explanation
-    from .models import Source
-    from .models.case import Case
+    from ..explanation.record import Explanation
+    from ..models import Source
+    from ..models.case import Case
 
 # torch and transformers are imported by the worker, not by the cell that makes a session.
 
@@ -158,7 +158,7 @@ class Session:
             measure: measure the faithfulness of all of it; otherwise the page holds what the
                 view was told last.
         """
-        from .page import finished_results, make_page, measured
+        from ..page import finished_results, make_page, measured
 
         plan = self._plan
         if plan is None or self._stale() or traits is None:
@@ -247,8 +247,8 @@ class Session:
         return True
 
     def _case(self, wish: Wish) -> Case:
-        from .models import encode
-        from .models.case import Case
+        from ..models import encode
+        from ..models.case import Case
 
         kept: Case | None = self._cache.get(("case", wish.text, wish.text_pair))
         if kept is not None:
@@ -290,7 +290,7 @@ class Session:
         return None if self._plan is None or self._failure is not None else self._plan.next()
 
     def _compute(self, job: Job) -> None:
-        from .engine import verbs as engine
+        from ..engine import verbs as engine
 
         assert self._plan is not None
         plan, case = self._plan, self._plan.case
