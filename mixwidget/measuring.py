@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import describe, protocol
 from .errors import CancelledError, MixwidgetError
-from .plan import Job, Plan
 from .protocol import Message, Request
+from .session.plan import Job, Plan
 from .telling import Teller, logger
 
 if TYPE_CHECKING:

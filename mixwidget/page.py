@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from . import describe, protocol
 from .errors import MixwidgetError
 from .protocol import PUSH_TOKENS, Message, Want, shrink
-from .results import Result, text_array
+from .session.results import Result, text_array
 from .telling import logger
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .explanation.record import Explanation
     from .metrics.report import Part
     from .models.case import Case
-    from .plan import Plan
+    from .session.plan import Plan
 
 _STATIC = Path(__file__).parent / "static"
 _BYTES = 2_000_000  # packed: attention by head is coarser where all would take more,
@@ -52,7 +52,7 @@ _ABSENT = "It was not computed when this page was saved; that needs the notebook
 def finished_results(plan: Plan, finished: Callable[[str], Result | None]) -> list[Result]:
     """All that is finished for what is shown, asked for or not; the method in front first."""
     from .methods.registry import all_methods
-    from .plan import make_plan
+    from .session.plan import make_plan
 
     found = []
     for id in dict.fromkeys((plan.wish.method, *(method.id for method in all_methods()))):

@@ -7,9 +7,9 @@ import time
 from typing import Any, Protocol
 
 from . import protocol
-from .inbox import Inbox
 from .protocol import Message, Want
-from .results import Result
+from .session.inbox import Inbox
+from .session.results import Result
 
 logger = logging.getLogger("mixwidget")
 logger.addHandler(logging.NullHandler())  # threads do not write into the notebook

@@ -24,9 +24,9 @@ from .controls import CONTROLS, Controls, check_method
 from .describe import EMPTY_MODEL, plain
 from .errors import InputError
 from .export import export, format_of
-from .inbox import Wish
 from .opening import check_text, find_opener
 from .protocol import Message
+from .session.inbox import Wish
 from .session.session import CACHE_BYTES, Session
 from .still import Still
 

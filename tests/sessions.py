@@ -12,10 +12,10 @@ import torch
 from mixwidget.explanation.record.record import Part
 from mixwidget.session.session.session import Session
 
-from mixwidget.inbox import Wish
 from mixwidget.methods.registry import forget, method
 from mixwidget.models import Source, open_source
 from mixwidget.protocol import Message, Request, Want
+from mixwidget.session.inbox import Wish
 from tests import tiny
 
 TEXT = "the film is not bad ."

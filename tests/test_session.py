@@ -12,11 +12,11 @@ import pytest
 from mixwidget.session.session.session import Session
 
 from mixwidget import explain
-from mixwidget.cache import ByteCache
 from mixwidget.errors import CancelledError, TextTooLongError, UnsupportedMethodError
 from mixwidget.methods.registry import forget, method
 from mixwidget.protocol import Request, Want, unpack
-from mixwidget.results import head_stats
+from mixwidget.session.cache import ByteCache
+from mixwidget.session.results import head_stats
 from tests import tiny
 from tests.sessions import CARD, OTHER, TEXT, Recorder, gate, need, session, source, until, wish
 

@@ -18,15 +18,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import describe, protocol
-from ..cache import ByteCache
 from ..errors import CancelledError, MixwidgetError
 from ..export import export
-from ..inbox import Inbox, Wish
 from ..measuring import Measuring
-from ..plan import Job, Plan, make_plan
 from ..protocol import Request, Want
-from ..results import Result, text_array
 from ..telling import Listener, Teller, logger
+from .cache import ByteCache
+from .inbox import Inbox, Wish
+from .plan import Job, Plan, make_plan
+from .results import Result, text_array
 
 if TYPE_CHECKING:
     from ..explanation.record import Explanation

@@ -39,16 +39,12 @@ CONVENIENCES = {
 
 # Modules that are not in their room yet, and the one they belong to.
 ELSEWHERE = {
-    "cache": "session",
     "controls": "widget",
     "describe": "session",
     "export": "saving",
-    "inbox": "session",
     "measuring": "session",
     "opening": "session",
     "page": "saving",
-    "plan": "session",
-    "results": "session",
     "still": "widget",
     "telling": "session",
 }

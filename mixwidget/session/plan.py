@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from . import describe
-from .errors import InputError
+from .. import describe
+from ..errors import InputError
 from .inbox import Wish
 from .results import Result
 
 if TYPE_CHECKING:
-    from .explanation.record import Explanation
-    from .models.case import Case
-    from .tokens import Target
+    from ..explanation.record import Explanation
+    from ..models.case import Case
+    from ..tokens import Target
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Plan:
 
     def predicted(self) -> Target:
         """What the model says by itself."""
-        from .models import resolve_target
+        from ..models import resolve_target
 
         case = self.case
         return resolve_target(None, case.source, case.encoding, case.trace().output, self.focus)
@@ -111,8 +111,8 @@ def make_plan(
 ) -> Plan:
     """Resolve a wish whose text is recorded. Jobs that are known by their run stay the same
     objects; `finished` finds the results of earlier ones."""
-    from .methods.registry import get_method
-    from .models import check_focus, resolve_target
+    from ..methods.registry import get_method
+    from ..models import check_focus, resolve_target
 
     source, encoding = case.source, case.encoding
     try:

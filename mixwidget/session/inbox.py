@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from .errors import CancelledError
-from .protocol import Request
+from ..errors import CancelledError
+from ..protocol import Request
 
 
 @dataclass(frozen=True)
