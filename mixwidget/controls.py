@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 from traitlets import TraitError, validate
 
-from . import describe
 from .errors import MixwidgetError
 from .protocol import AGGREGATES
+from .session import describe
 
 if TYPE_CHECKING:
     from .models.case import Case

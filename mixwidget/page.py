@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import describe, protocol
+from . import protocol
 from .errors import MixwidgetError
 from .protocol import PUSH_TOKENS, Message, Want, shrink
+from .session import describe
 from .session.results import Result, text_array
-from .telling import logger
+from .session.telling import logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable

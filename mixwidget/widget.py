@@ -21,12 +21,12 @@ from traitlets import TraitError
 
 from . import protocol
 from .controls import CONTROLS, Controls, check_method
-from .describe import EMPTY_MODEL, plain
 from .errors import InputError
 from .export import export, format_of
-from .opening import check_text, find_opener
 from .protocol import Message
+from .session.describe import EMPTY_MODEL, plain
 from .session.inbox import Wish
+from .session.opening import check_text, find_opener
 from .session.session import CACHE_BYTES, Session
 from .still import Still
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from .. import describe
 from ..errors import InputError
+from . import describe
 from .inbox import Wish
 from .results import Result
 

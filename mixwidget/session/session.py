@@ -17,16 +17,17 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .. import describe, protocol
+from .. import protocol
 from ..errors import CancelledError, MixwidgetError
 from ..export import export
-from ..measuring import Measuring
 from ..protocol import Request, Want
-from ..telling import Listener, Teller, logger
+from . import describe
 from .cache import ByteCache
 from .inbox import Inbox, Wish
+from .measuring import Measuring
 from .plan import Job, Plan, make_plan
 from .results import Result, text_array
+from .telling import Listener, Teller, logger
 
 if TYPE_CHECKING:
     from ..explanation.record import Explanation

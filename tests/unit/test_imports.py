@@ -40,13 +40,9 @@ CONVENIENCES = {
 # Modules that are not in their room yet, and the one they belong to.
 ELSEWHERE = {
     "controls": "widget",
-    "describe": "session",
     "export": "saving",
-    "measuring": "session",
-    "opening": "session",
     "page": "saving",
     "still": "widget",
-    "telling": "session",
 }
 
 UPWARD: set[tuple[str, str]] = {

@@ -11,14 +11,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from . import describe, protocol
-from .errors import CancelledError, MixwidgetError
-from .protocol import Message, Request
-from .session.plan import Job, Plan
+from .. import protocol
+from ..errors import CancelledError, MixwidgetError
+from ..protocol import Message, Request
+from . import describe
+from .plan import Job, Plan
 from .telling import Teller, logger
 
 if TYPE_CHECKING:
-    from .explanation.record import Explanation
+    from ..explanation.record import Explanation
 
 Part = dict[str, Any]
 
@@ -136,7 +137,7 @@ class Measuring:
         interrupted: Callable[[], bool],
     ) -> tuple[str, str] | None:
         """Tell all parts; why nothing at all could be measured, None if something was."""
-        from .metrics.report import faithfulness
+        from ..metrics.report import faithfulness
 
         made = {
             method: plan.aimed(one)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import (
+from ..errors import (
     InputError,
     MixwidgetError,
     ModelInputError,
@@ -21,9 +21,9 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
-    from .methods.registry import Method
-    from .models.case import Case, Size
-    from .tokens import Target
+    from ..methods.registry import Method
+    from ..models.case import Case, Size
+    from ..tokens import Target
 
 _MOST_TARGETS = 20
 _LOG = 'The traceback is in the log: logging.getLogger("mixwidget").'
@@ -106,7 +106,7 @@ def _rounded(share: float | None) -> float | None:
 
 def targets(case: Case, predicted: Target, focus: int) -> list[dict[str, Any]]:
     """What can be explained, most probable first: classes, or the likeliest tokens."""
-    from .models import resolve_target
+    from ..models import resolve_target
 
     if predicted.kind not in ("class", "token"):
         return [] if predicted.kind == "none" else [_choice(predicted)]
@@ -129,7 +129,7 @@ def _choice(target: Target) -> dict[str, Any]:
 
 def catalogue(case: Case, predicted: Target) -> list[dict[str, Any]]:
     """Every method with what it says about itself and what it would cost for this text."""
-    from .methods.registry import all_methods
+    from ..methods.registry import all_methods
 
     size = case.size()
     return [_entry(method, size, refusal(method, case, predicted)) for method in all_methods()]
@@ -168,7 +168,7 @@ def _entry(method: Method, size: Size, reason: str) -> dict[str, Any]:
 
 def refusal(method: Method, case: Case, predicted: Target) -> str:
     """Why a method cannot be used on this model, "" if it can: what is known without running."""
-    from .methods.defined import check_defined
+    from ..methods.defined import check_defined
 
     try:
         check_defined(method, case.source, predicted)

@@ -10,10 +10,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .errors import InputError, ModelInputError
+from ..errors import InputError, ModelInputError
 
 if TYPE_CHECKING:
-    from .models import Source
+    from ..models import Source
 
 _NO_TOKENIZER = object()
 
@@ -34,7 +34,7 @@ def find_opener(model: Any, text: Any, tokenizer: Any) -> tuple[Callable[[], Sou
         # and a cell that imports it meanwhile would be left with an empty module.
         import transformers  # noqa: F401
     if model is ...:
-        from . import demo
+        from .. import demo
 
         return _open_demo, demo.SENTENCE if text is ... else text
     if text is ...:
@@ -47,7 +47,7 @@ def find_opener(model: Any, text: Any, tokenizer: Any) -> tuple[Callable[[], Sou
     if not isinstance(model, str | os.PathLike):
         if "torch" not in sys.modules:
             raise ModelInputError(f"{type(model).__name__} is not a transformers model.")
-        from .models import Source, open_source
+        from ..models import Source, open_source
 
         if not isinstance(model, Source):
             # Is it a model that can be explained? Its tokenizer may take longer to find.
@@ -56,7 +56,7 @@ def find_opener(model: Any, text: Any, tokenizer: Any) -> tuple[Callable[[], Sou
 
 
 def _open(model: Any, tokenizer: Any) -> Source:
-    from .models import open_source
+    from ..models import open_source
 
     with _quietly():
         return open_source(model, tokenizer)
@@ -79,7 +79,7 @@ def _quietly() -> Iterator[None]:
 
 
 def _open_demo() -> Source:
-    from . import demo
-    from .models import open_source
+    from .. import demo
+    from ..models import open_source
 
     return replace(open_source(*demo.load()), name="demo model")

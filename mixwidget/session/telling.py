@@ -6,10 +6,10 @@ import logging
 import time
 from typing import Any, Protocol
 
-from . import protocol
-from .protocol import Message, Want
-from .session.inbox import Inbox
-from .session.results import Result
+from .. import protocol
+from ..protocol import Message, Want
+from .inbox import Inbox
+from .results import Result
 
 logger = logging.getLogger("mixwidget")
 logger.addHandler(logging.NullHandler())  # threads do not write into the notebook
