@@ -22,8 +22,8 @@ from traitlets import TraitError
 from . import protocol
 from .controls import CONTROLS, Controls, check_method
 from .errors import InputError
-from .export import export, format_of
 from .protocol import Message
+from .saving.export import export, format_of
 from .session.describe import EMPTY_MODEL, plain
 from .session.inbox import Wish
 from .session.opening import check_text, find_opener

@@ -18,7 +18,7 @@ import transformers
 from mixwidget import MixView, protocol
 from mixwidget.cli import main
 from mixwidget.metrics import faithfulness_report
-from mixwidget.page import json_text
+from mixwidget.saving.page import json_text
 from tests import tiny
 
 METHODS = ["alti", "globenc", "value_zeroing"]

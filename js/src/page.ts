@@ -1,4 +1,4 @@
-/** A saved page: the widget on numbers that the page itself holds (mixwidget/page.py). */
+/** A saved page: the widget on numbers that the page itself holds (mixwidget/saving/page.py). */
 
 import { mount } from "./app";
 import { type MemoryHost, memoryHost } from "./wire/host";

@@ -176,7 +176,7 @@ class _Progress:
 def _check_output(path: str) -> None:
     """Refuse what cannot be written before anything is computed."""
     from ..errors import InputError
-    from ..export import format_of
+    from ..saving.export import format_of
 
     if Path(path).suffix.lower() != ".csv":
         try:
@@ -190,8 +190,8 @@ def _check_output(path: str) -> None:
 
 def _write(case: Case, found: dict[str, Explanation], path: str) -> None:
     """All methods into one file, one below the other in a picture."""
-    from ..export import export
-    from ..page import page_of
+    from ..saving.export import export
+    from ..saving.page import page_of
 
     ending = Path(path).suffix.lower().removeprefix(".")
     first, *others = found.values()

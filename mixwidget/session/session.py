@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import protocol
 from ..errors import CancelledError, MixwidgetError
-from ..export import export
 from ..protocol import Request, Want
+from ..saving.export import export
 from . import describe
 from .cache import ByteCache
 from .inbox import Inbox, Wish
@@ -159,7 +159,7 @@ class Session:
             measure: measure the faithfulness of all of it; otherwise the page holds what the
                 view was told last.
         """
-        from ..page import finished_results, make_page, measured
+        from ..saving.page import finished_results, make_page, measured
 
         plan = self._plan
         if plan is None or self._stale() or traits is None:

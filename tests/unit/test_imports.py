@@ -40,8 +40,6 @@ CONVENIENCES = {
 # Modules that are not in their room yet, and the one they belong to.
 ELSEWHERE = {
     "controls": "widget",
-    "export": "saving",
-    "page": "saving",
     "still": "widget",
 }
 
@@ -49,8 +47,8 @@ UPWARD: set[tuple[str, str]] = {
     ("blocks.jacobian", "models.shadow"),
     ("cli.arguments", ""),
     ("evaluation.evaluate", ""),
-    ("session.session", "export"),
-    ("session.session", "page"),
+    ("session.session", "saving.export"),
+    ("session.session", "saving.page"),
 }
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .errors import InputError, MixwidgetError
-from .explanation.serial import dumps
+from ..errors import InputError, MixwidgetError
+from ..explanation.serial import dumps
 
 if TYPE_CHECKING:
-    from .explanation.record import Explanation
+    from ..explanation.record import Explanation
 
 _MIME = {
     "html": "text/html",
