@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from .plots.metrics import plot_agreement as plot_agreement
     from .plots.metrics import plot_curves as plot_curves
     from .plots.metrics import plot_layers as plot_layers
-    from .widget import MixView as MixView
+    from .widget.mixview import MixView as MixView
 
 # Public names and where they live. They are imported when first used, so that
 # `import mixwidget` stays light: torch and transformers come with the first model.
 _PUBLIC = {
     "BlockSpec": ".blocks.spec",
     "Explanation": ".explanation.record",
-    "MixView": ".widget",
+    "MixView": ".widget.mixview",
     "Part": ".explanation.record",
     "HeadMasks": ".methods.head_masks",
     "benchmark": ".evaluation",

@@ -8,7 +8,7 @@ import pytest
 from traitlets import TraitError
 
 from mixwidget import MixView
-from mixwidget.controls import CONTROLS
+from mixwidget.widget.controls import CONTROLS
 from tests import tiny
 from tests.pages import Page, make, page, view
 from tests.sessions import OTHER, TEXT

@@ -158,7 +158,7 @@ def test_types_reach_who_uses_it(installed: Path, tmp_path: Path) -> None:
         "str",
         "mixwidget.explanation.record.Explanation",
         "int | None",
-        "mixwidget.widget.MixView",
+        "mixwidget.widget.mixview.MixView",
     ], done.stdout
     errors = re.findall(r"consumer\.py:(\d+): error: .*\[([a-z-]+)\]", done.stdout)
     lines = CONSUMER.splitlines()

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from mixwidget import MixView, still
+from mixwidget import MixView
+from mixwidget.widget import still
 from tests.sessions import until
 
 

@@ -1,5 +1,5 @@
 /** Hides the still picture that the kernel puts beside a widget for the time after it
- * (mixwidget/still.py), as long as the widget itself is there. */
+ * (mixwidget/widget/still.py), as long as the widget itself is there. */
 
 const BASE64 = /^[A-Za-z0-9+/=]{20,}$/;
 

@@ -38,10 +38,7 @@ CONVENIENCES = {
 }
 
 # Modules that are not in their room yet, and the one they belong to.
-ELSEWHERE = {
-    "controls": "widget",
-    "still": "widget",
-}
+ELSEWHERE = {}
 
 UPWARD: set[tuple[str, str]] = {
     ("blocks.jacobian", "models.shadow"),

@@ -17,8 +17,8 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .explanation.record import Explanation
-    from .widget import MixView
+    from ..explanation.record import Explanation
+    from .mixview import MixView
 
 logger = logging.getLogger("mixwidget")
 
@@ -53,7 +53,7 @@ def marked(png: bytes, name: str) -> bytes:
 
 def draw(explanation: Explanation, kind: str, options: dict[str, Any]) -> tuple[bytes, int]:
     """A PNG and how wide it is to be shown; the text if the kind cannot be drawn."""
-    from .errors import MixwidgetError
+    from ..errors import MixwidgetError
 
     try:
         figure = explanation.plot(kind, **options)

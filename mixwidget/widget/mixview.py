@@ -19,22 +19,22 @@ import ipywidgets
 import traitlets
 from traitlets import TraitError
 
-from . import protocol
+from .. import protocol
+from ..errors import InputError
+from ..protocol import Message
+from ..saving.export import export, format_of
+from ..session.describe import EMPTY_MODEL, plain
+from ..session.inbox import Wish
+from ..session.opening import check_text, find_opener
+from ..session.session import CACHE_BYTES, Session
 from .controls import CONTROLS, Controls, check_method
-from .errors import InputError
-from .protocol import Message
-from .saving.export import export, format_of
-from .session.describe import EMPTY_MODEL, plain
-from .session.inbox import Wish
-from .session.opening import check_text, find_opener
-from .session.session import CACHE_BYTES, Session
 from .still import Still
 
 if TYPE_CHECKING:
-    from .explanation.record import Explanation
-    from .models.case import Case
+    from ..explanation.record import Explanation
+    from ..models.case import Case
 
-_STATIC = Path(__file__).parent / "static"
+_STATIC = Path(__file__).parents[1] / "static"
 _ASKS = ("text", "text_pair", "method", "compared", "params", "focus", "target")
 _SHOWN = ("tokens", "model_info", "catalogue", "runs", "status")
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 from traitlets import TraitError, validate
 
-from .errors import MixwidgetError
-from .protocol import AGGREGATES
-from .session import describe
+from ..errors import MixwidgetError
+from ..protocol import AGGREGATES
+from ..session import describe
 
 if TYPE_CHECKING:
-    from .models.case import Case
+    from ..models.case import Case
 
 VIEWS = ("text", "layers", "map", "graph", "multiples", "compare", "faithfulness", "heads")
 UNITS = ("tokens", "words")
@@ -57,7 +57,7 @@ def check_method(id: Any) -> str:
     """A registered id. Reading the registry imports torch: a plain default need not."""
     if id == "alti" and "torch" not in sys.modules:
         return str(id)
-    from .methods.registry import get_method
+    from ..methods.registry import get_method
 
     return get_method(id).id
 
@@ -136,7 +136,7 @@ class Controls(traitlets.HasTraits):
     @validate("params")
     @_checked
     def _check_params(self, value: Any) -> dict[str, dict[str, Any]]:
-        from .methods.registry import get_method
+        from ..methods.registry import get_method
 
         if not isinstance(value, dict) or not all(isinstance(v, dict) for v in value.values()):
             raise TraitError("params must be a dict of dicts: {method: {option: value}}.")
@@ -217,7 +217,7 @@ class Controls(traitlets.HasTraits):
         case = self._known_case()
         if case is None or value is None:
             return None if value is None else whole_number(value, "focus")
-        from .models import check_focus
+        from ..models import check_focus
 
         return check_focus(value, case.source, case.encoding)
 
@@ -227,7 +227,7 @@ class Controls(traitlets.HasTraits):
         value = target_value(value)
         case = self._known_case()
         if case is not None and case.recorded:
-            from .models import check_focus, resolve_target
+            from ..models import check_focus, resolve_target
 
             row = check_focus(None, case.source, case.encoding)
             resolve_target(value, case.source, case.encoding, case.trace().output, row)
