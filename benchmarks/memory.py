@@ -8,10 +8,10 @@ from itertools import islice
 from pathlib import Path
 
 import torch
-from mixwidget.engine.verbs.verbs import prepare
 
 from benchmarks.cases import FULL_LAYERS, build, text
 from mixwidget import explain, stream
+from mixwidget.engine import prepare
 from mixwidget.models import open_source
 
 STATUS = Path("/proc/self/status")

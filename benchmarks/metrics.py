@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mixwidget.engine.verbs.verbs import prepare
 
 from mixwidget import benchmark, demo, explain
+from mixwidget.engine import prepare
 from mixwidget.evaluation import cheap_methods
 from mixwidget.evaluation.examples import Example, read_examples
 from mixwidget.metrics import evidence, explain_case, faithfulness

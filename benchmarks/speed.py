@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mixwidget.engine.verbs.verbs import prepare
 
 from benchmarks.cases import FULL_LAYERS, SIZES, Size, build, text
 from benchmarks.direct import ALONE, DIRECT, too_large
 from mixwidget import explain
+from mixwidget.engine import prepare
 from mixwidget.errors import MixwidgetError
 from mixwidget.methods.registry import Method, all_methods
 from mixwidget.models import open_source

@@ -10,39 +10,39 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from . import demo as demo
     from . import metrics as metrics
-    from .blocks.spec import BlockSpec as BlockSpec
-    from .engine.ratios import mixing_ratios as mixing_ratios
-    from .engine.verbs import explain as explain
-    from .engine.verbs import stream as stream
+    from .blocks import BlockSpec as BlockSpec
+    from .engine import explain as explain
+    from .engine import mixing_ratios as mixing_ratios
+    from .engine import stream as stream
     from .evaluation import benchmark as benchmark
-    from .explanation.record import Explanation as Explanation
-    from .explanation.record import Part as Part
-    from .methods.catalogue import methods as methods
-    from .methods.head_masks import HeadMasks as HeadMasks
-    from .methods.head_masks import head_masks as head_masks
-    from .models.families import register_family as register_family
-    from .plots.metrics import plot_agreement as plot_agreement
-    from .plots.metrics import plot_curves as plot_curves
-    from .plots.metrics import plot_layers as plot_layers
-    from .widget.mixview import MixView as MixView
+    from .explanation import Explanation as Explanation
+    from .explanation import Part as Part
+    from .methods import HeadMasks as HeadMasks
+    from .methods import head_masks as head_masks
+    from .methods import methods as methods
+    from .models import register_family as register_family
+    from .plots import plot_agreement as plot_agreement
+    from .plots import plot_curves as plot_curves
+    from .plots import plot_layers as plot_layers
+    from .widget import MixView as MixView
 
 # Public names and where they live. They are imported when first used, so that
 # `import mixwidget` stays light: torch and transformers come with the first model.
 _PUBLIC = {
-    "BlockSpec": ".blocks.spec",
-    "Explanation": ".explanation.record",
-    "MixView": ".widget.mixview",
-    "Part": ".explanation.record",
-    "HeadMasks": ".methods.head_masks",
+    "BlockSpec": ".blocks",
+    "Explanation": ".explanation",
+    "MixView": ".widget",
+    "Part": ".explanation",
+    "HeadMasks": ".methods",
     "benchmark": ".evaluation",
-    "explain": ".engine.verbs",
-    "mixing_ratios": ".engine.ratios",
-    "head_masks": ".methods.head_masks",
-    "plot_agreement": ".plots.metrics",
-    "plot_curves": ".plots.metrics",
-    "plot_layers": ".plots.metrics",
-    "register_family": ".models.families",
-    "stream": ".engine.verbs",
+    "explain": ".engine",
+    "mixing_ratios": ".engine",
+    "head_masks": ".methods",
+    "plot_agreement": ".plots",
+    "plot_curves": ".plots",
+    "plot_layers": ".plots",
+    "register_family": ".models",
+    "stream": ".engine",
 }
 
 __all__ = [

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from mixwidget.explanation.record.record import Part
-from mixwidget.session.session.session import Session
 
+from mixwidget.explanation import Part
 from mixwidget.methods.registry import forget, method
 from mixwidget.models import Source, open_source
 from mixwidget.protocol import Message, Request, Want
+from mixwidget.session import Session
 from mixwidget.session.inbox import Wish
 from tests import tiny
 

@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mixwidget.engine.verbs.verbs import assemble, parts, prepare, start
-
+from mixwidget.engine import assemble, parts, prepare, start
 from mixwidget.errors import UnsupportedMethodError
 from mixwidget.methods.registry import all_methods
 from tests import tiny

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from mixwidget.engine.verbs.verbs import prepare
 
 import mixwidget
 from mixwidget import benchmark, demo, metrics
+from mixwidget.engine import prepare
 from mixwidget.errors import InputError
 from mixwidget.evaluation import WorkerLostError
 from mixwidget.evaluation.examples import Example, read_examples

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from mixwidget.engine.verbs.verbs import parts, prepare, start
 
 from mixwidget import explain
+from mixwidget.engine import parts, prepare, start
 from mixwidget.errors import UnsupportedMethodError
 from mixwidget.methods.registry import all_methods
 from tests import tiny

@@ -101,7 +101,7 @@ def test_methods_is_a_table():
 
 
 def test_words_segments_and_spans():
-    case = mixwidget.engine.verbs.prepare(
+    case = mixwidget.engine.prepare(
         tiny.model("bert"), "the films , badly", tokenizer=tiny.tokenizer(), text_pair="a plot"
     )
     tokens = case.encoding.tokens
@@ -118,7 +118,7 @@ def test_words_segments_and_spans():
 
 
 def test_mask_and_unknown_words_are_not_special():
-    case = mixwidget.engine.verbs.prepare(
+    case = mixwidget.engine.prepare(
         tiny.model("bert", "MaskedLM"), "the [MASK] is xyzzy", tokenizer=tiny.tokenizer()
     )
     tokens = case.encoding.tokens

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from mixwidget.engine.verbs.verbs import prepare
 
 from mixwidget import explain, mixing_ratios
+from mixwidget.engine import prepare
 from mixwidget.models.case import Case
 from tests.reference import mixing
 from tests.shared import golden, shared_folder

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from mixwidget.explanation.record.record import Explanation
 
 from mixwidget import explain
+from mixwidget.explanation import Explanation
 from tests.shared import golden
 
 TEXTS = ["s0", "s1"]

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from mixwidget.engine.verbs.verbs import prepare
 
 from mixwidget import demo, metrics, plot_agreement, plot_curves, plot_layers
+from mixwidget.engine import prepare
 from mixwidget.errors import InputError
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from mixwidget.engine.verbs.verbs import prepare
 from scipy import stats
 from sklearn.metrics import average_precision_score
 
 from mixwidget import Explanation, explain, metrics
+from mixwidget.engine import prepare
 from mixwidget.errors import InputError, UnsupportedMethodError
 from mixwidget.metrics.evidence import Evidence, _of_explanations, scores_of
 from mixwidget.metrics.faithfulness import curve_counts, tokens_in

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from mixwidget.engine.verbs.verbs import parts, prepare, start
 
 from mixwidget import explain
+from mixwidget.engine import parts, prepare, start
 from mixwidget.errors import CancelledError, CostError, InputError
 from mixwidget.explanation.flow import check_cost
 from mixwidget.methods.registry import get_method

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from mixwidget.engine.verbs.verbs import prepare
 
+from mixwidget.blocks import BlockSpec, vector_norms
+from mixwidget.engine import prepare
 from mixwidget.errors import UnsupportedModelError
-from mixwidget.models import BlockSpec, record, register_family, shadow, spec_for, vector_norms
+from mixwidget.models import record, register_family, shadow, spec_for
 from mixwidget.models.families import _FAMILIES, families
 from mixwidget.models.tap import tapped_attention
 from tests import tiny

@@ -7,9 +7,9 @@ import peft
 import pytest
 import torch
 import transformers
-from mixwidget.engine.verbs.verbs import prepare
 
 from mixwidget import explain
+from mixwidget.engine import prepare
 from mixwidget.errors import UnsupportedModelError
 from tests import tiny
 

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def test_it_holds_faithfulness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     def broken(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr("mixwidget.models.predict._run", broken)
+    monkeypatch.setattr(import_module("mixwidget.models.predict"), "_run", broken)
     view.text = "a warm and funny film"  # nothing about it is known yet
     view.wait()
     view.save(tmp_path / "z.html")

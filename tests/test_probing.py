@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from mixwidget.engine.verbs.verbs import prepare
 
 from mixwidget import metrics
+from mixwidget.engine import prepare
 from mixwidget.errors import InputError
 from mixwidget.metrics.probing import _transformed
 from tests import tiny

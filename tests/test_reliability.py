@@ -15,9 +15,9 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mixwidget.engine.verbs.verbs import assemble, parts, prepare, start
 
 from mixwidget import MixView, demo, explain
+from mixwidget.engine import assemble, parts, prepare, start
 from mixwidget.errors import CostError, InputError, MixwidgetError
 from mixwidget.methods.registry import all_methods
 from mixwidget.models import memory

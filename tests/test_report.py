@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import pytest
-from mixwidget.engine.verbs.verbs import prepare
 
 from mixwidget import demo, metrics
+from mixwidget.engine import prepare
 from mixwidget.errors import CancelledError
 from mixwidget.metrics import evidence
 from mixwidget.metrics.report import _verdict, verdict

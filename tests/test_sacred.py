@@ -8,9 +8,9 @@ import threading
 import numpy as np
 import pytest
 import torch
-from mixwidget.engine.verbs.verbs import prepare, start
 
 from mixwidget import explain, stream
+from mixwidget.engine import prepare, start
 from mixwidget.errors import CancelledError
 from tests import tiny
 

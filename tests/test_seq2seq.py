@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 import torch
 import transformers
-from mixwidget.engine.verbs.verbs import prepare
 
 from mixwidget import explain, metrics
+from mixwidget.engine import prepare
 from mixwidget.errors import InputError, UnsupportedMethodError, UnsupportedModelError
 from mixwidget.metrics import explain_case
-from mixwidget.models import gradients as differentiate
 from tests import tiny
 
 TEXT, PREFIX = "the film is not bad .", "a good film"
@@ -275,7 +276,7 @@ def test_integrated_gradients_add_up(family, shape):
 
 def test_hooks_are_gone_after_an_error(monkeypatch):
     case = case_of("t5")
-    monkeypatch.setattr(differentiate, "read", lambda *_: 1 / 0)
+    monkeypatch.setattr(import_module("mixwidget.models.gradients"), "read", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         explain_case(case, "gradient")
     assert not any(module._forward_hooks for module in case.source.model.modules())

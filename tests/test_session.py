@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mixwidget.session.session.session import Session
 
 from mixwidget import explain
 from mixwidget.errors import CancelledError, TextTooLongError, UnsupportedMethodError
 from mixwidget.methods.registry import forget, method
 from mixwidget.protocol import Request, Want, unpack
+from mixwidget.session import Session
 from mixwidget.session.cache import ByteCache
 from mixwidget.session.results import head_stats
 from tests import tiny

@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 import pytest
-from mixwidget.session.session.session import Session
 
 from mixwidget.errors import CancelledError
 from mixwidget.metrics import evidence
 from mixwidget.protocol import Request
+from mixwidget.session import Session
 from tests.sessions import OTHER, TEXT, Recorder, gate, session, source, until, wish
 
 METHODS = ("raw_attention", "alti")
@@ -63,7 +63,7 @@ def test_asked_again_no_pass_is_made_twice() -> None:
 
 def test_an_exported_page_holds_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     held: list[list[dict[str, Any]]] = []
-    monkeypatch.setattr("mixwidget.saving.page.make_page", lambda *all: held.append(all[-1]) or b"")
+    monkeypatch.setattr("mixwidget.saving.make_page", lambda *all: held.append(all[-1]) or b"")
     with session() as (asked, recorder):
         shown(asked, recorder)
         asked.page({})
@@ -278,14 +278,14 @@ def test_a_stopped_run_is_said_to_be() -> None:
 
 
 def test_a_bug_is_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mixwidget.metrics import report
+    from mixwidget import metrics
 
     def broken(*given: Any, **more: Any) -> Any:
         raise ZeroDivisionError("oh")
 
     with session() as (asked, recorder):
         shown(asked, recorder, text=TEXT)
-        monkeypatch.setattr(report, "faithfulness", broken)
+        monkeypatch.setattr(metrics, "faithfulness", broken)
         said = recorder.answer(asked, measure(recorder, "m", *METHODS))
         assert [c["kind"] for c in said] == ["error"]
         assert "ZeroDivisionError: oh" in said[0]["message"]

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mixwidget.session.session.session import Session
 
 from mixwidget import explain
 from mixwidget.errors import CancelledError
 from mixwidget.protocol import Want
+from mixwidget.session import Session
 from tests import tiny
 from tests.sessions import OTHER, TEXT, Recorder, gate, need, session, source, until, wish
 

@@ -77,7 +77,7 @@ def test_the_cell_returns_at_once() -> None:
     code = (
         "import time, sys; import anywidget, numpy, transformers\n"  # libraries, not our work
         "from mixwidget import MixView\n"
-        "from mixwidget.widget.mixview import MixView\n"
+        "from mixwidget.widget import MixView\n"
         "begin = time.thread_time()\n"  # the cell's own: the clock of a busy machine says little
         "view = MixView()\n"
         "seconds = time.thread_time() - begin\n"

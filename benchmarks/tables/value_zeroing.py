@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from mixwidget.engine.verbs.verbs import prepare
 from scipy import stats
 
 from benchmarks.tables.common import Clock, Setup, compare_order, heading, setup, table
+from mixwidget.engine import prepare
 from mixwidget.evaluation.examples import Example
 from mixwidget.metrics import compression, layer_features
 from mixwidget.models import open_source

@@ -1,0 +1,35 @@
+"""One layer taken apart; knows tensors and a spec, no model and no text."""
+
+from .algebra import STAGES, Block, Stage, StageName, head_norms, mixing_ratio, vector_norms
+from .digits import wide
+from .distances import part_distances, proximity
+from .jacobian import LayerGraph, exact_squares, sampled_squares
+from .parts import FeedForward, Norm, linear_weights
+from .record import LayerRecord
+from .spec import BlockSpec, all_at, at
+from .zeroing import Distance, zeroing_distances
+
+__all__ = [
+    "STAGES",
+    "Block",
+    "BlockSpec",
+    "Distance",
+    "FeedForward",
+    "LayerGraph",
+    "LayerRecord",
+    "Norm",
+    "Stage",
+    "StageName",
+    "all_at",
+    "at",
+    "exact_squares",
+    "head_norms",
+    "linear_weights",
+    "mixing_ratio",
+    "part_distances",
+    "proximity",
+    "sampled_squares",
+    "vector_norms",
+    "wide",
+    "zeroing_distances",
+]

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..models.shadow import shadow
 from .record import LayerRecord
 from .spec import at
 
@@ -24,11 +23,10 @@ _BATCH_ELEMENTS = 8 * 2**20
 class LayerGraph:
     """One layer, run again with a graph: o = above(a, x), a = attention(x).
 
-    Parameters get no gradients.
+    `module` is the layer that is run, a hook is left on it. Parameters get no gradients.
     """
 
-    def __init__(self, record: LayerRecord) -> None:
-        module = shadow(record.module)  # the hook is put on a layer of its own
+    def __init__(self, record: LayerRecord, module: nn.Module) -> None:
         kind = next(module.parameters())
         inputs = record.input.detach()
         self.x = inputs.reshape(1, *inputs.shape[-2:]).to(kind.dtype).clone().requires_grad_()

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from .arguments import PARSERS, focus_of, options_for, target_of
 
 if TYPE_CHECKING:
-    from ..explanation.record import Explanation
-    from ..models.case import Case
+    from ..explanation import Explanation
+    from ..models import Case
 
 PICTURES = ("png", "svg", "pdf")
 # What errors advise in Python, and how it is said here.
@@ -88,7 +88,7 @@ def _plain_warnings() -> Iterator[None]:
 def _explain(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     from .. import demo
     from ..errors import InputError
-    from ..methods.registry import get_method
+    from ..methods import get_method
 
     text = sys.stdin.read().strip() if options.text == "-" else options.text
     if text is None:
@@ -122,9 +122,8 @@ def _prepare(options: argparse.Namespace, text: str) -> Case:
     from dataclasses import replace
 
     from .. import demo
-    from ..engine.verbs import prepare
-    from ..models import encode, open_source
-    from ..models.case import Case
+    from ..engine import prepare
+    from ..models import Case, encode, open_source
 
     if options.model is not None:
         pair, cut = options.text_pair, options.truncate
@@ -136,7 +135,7 @@ def _prepare(options: argparse.Namespace, text: str) -> Case:
 def _run(
     case: Case, id: str, target: Any, focus: int | None, params: dict[str, Any], show: _Progress
 ) -> Explanation:
-    from ..engine.verbs import assemble, parts, start
+    from ..engine import assemble, parts, start
 
     begin = time.perf_counter()
     run = start(case, id, target=target, focus=focus, params=params, report=show.report(id))
@@ -176,7 +175,7 @@ class _Progress:
 def _check_output(path: str) -> None:
     """Refuse what cannot be written before anything is computed."""
     from ..errors import InputError
-    from ..saving.export import format_of
+    from ..saving import format_of
 
     if Path(path).suffix.lower() != ".csv":
         try:
@@ -190,8 +189,7 @@ def _check_output(path: str) -> None:
 
 def _write(case: Case, found: dict[str, Explanation], path: str) -> None:
     """All methods into one file, one below the other in a picture."""
-    from ..saving.export import export
-    from ..saving.page import page_of
+    from ..saving import exported, page_of
 
     ending = Path(path).suffix.lower().removeprefix(".")
     first, *others = found.values()
@@ -204,7 +202,7 @@ def _write(case: Case, found: dict[str, Explanation], path: str) -> None:
         first.plot("compare", others=others, difference=False).savefig(path)
     else:
         page = partial(page_of, case, list(found.values()), sys.stderr.isatty())
-        Path(path).write_bytes(export(found, ending, page)[2])
+        Path(path).write_bytes(exported(found, ending, page)[2])
 
 
 def _print(found: list[Explanation], asked: bool) -> None:
@@ -230,7 +228,7 @@ def _print(found: list[Explanation], asked: bool) -> None:
 
 
 def _methods(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    from ..methods.catalogue import methods
+    from ..methods import methods
 
     table = methods()
     if options.json:
@@ -255,7 +253,7 @@ def _benchmark(options: argparse.Namespace, parser: argparse.ArgumentParser) -> 
     from .. import demo
     from ..errors import InputError
     from ..evaluation import benchmark
-    from ..metrics.table import FAITHFULNESS
+    from ..metrics import FAITHFULNESS
 
     if options.workers < 1:
         parser.error("--workers must be at least 1")

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..explanation.record import Explanation
+    from ..explanation import Explanation
     from ..tokens import Token
 
 # Colours of the 256 that terminals agree on, weakest first, and where the letters turn white.
@@ -27,7 +27,7 @@ def picture(one: Explanation, *, width: int = 80, colour: bool = False, ascii: b
 
 def heading(one: Explanation) -> str:
     """What the scores of an explanation answer."""
-    from ..methods.registry import get_method
+    from ..methods import get_method
 
     entry = get_method(one.method)
     if entry.class_specific:

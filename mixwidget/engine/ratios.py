@@ -27,7 +27,7 @@ def mixing_ratios(
     """
     import pandas as pd
 
-    from ..blocks.algebra import STAGES, mixing_ratio
+    from ..blocks import STAGES, mixing_ratio
     from .verbs import prepare
 
     case = prepare(model, text, tokenizer=tokenizer, text_pair=text_pair, truncate=truncate)

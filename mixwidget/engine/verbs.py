@@ -10,12 +10,9 @@ import numpy as np
 import torch
 
 from ..errors import CancelledError, InputError
-from ..explanation.record import Explanation, Part
-from ..methods.defined import check_defined
-from ..methods.registry import get_method
-from ..methods.run import Run
-from ..models import check_focus, encode, open_source, resolve_target
-from ..models.case import Case
+from ..explanation import Explanation, Part
+from ..methods import Run, check_defined, get_method
+from ..models import Case, check_focus, encode, open_source, resolve_target
 
 
 def prepare(

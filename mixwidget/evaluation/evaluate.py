@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, MixwidgetError
-from ..methods.registry import all_methods, get_method
-from ..metrics.table import FAITHFULNESS, Choice, choices, get_metric
-from ..models import Source, open_source
-from ..models.case import Size
+from ..methods import all_methods, get_method
+from ..metrics import FAITHFULNESS, Choice, choices, get_metric
+from ..models import Size, Source, open_source
 from .examples import Example, read_examples
 from .worker import ModelRef, Row, Unit, pinned, run_unit
 

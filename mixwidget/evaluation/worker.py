@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UnsupportedMethodError
-from ..metrics.table import Choice, get_metric
+from ..metrics import Choice, get_metric
 from .examples import Example, tokens_of_spans
 
 # What a process has opened: the model asked for last, since workers serve one at a time; and
@@ -124,8 +124,8 @@ def run_unit(unit: Unit) -> list[Row] | None:
 
 def measure_example(source: Any, example: Example, unit: Unit) -> list[Row]:
     """All methods and metrics on one example; what fails becomes a row that says why."""
-    from ..engine.verbs import prepare
-    from ..metrics.evidence import evidence, explain_case
+    from ..engine import prepare
+    from ..metrics import evidence, explain_case
 
     key = example.key()
     try:
@@ -175,7 +175,7 @@ def _ask_together(
     case: Any, explained: list[tuple[Choice, Any]], metrics: tuple[Choice, ...]
 ) -> None:
     """Send what all metrics will ask about all methods through the model at once."""
-    from ..metrics.evidence import evidence
+    from ..metrics import evidence
 
     wanted: dict[Any, tuple[Any, list[Any]]] = {}  # by target: there may be several
     for _, made in explained:

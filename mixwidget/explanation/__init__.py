@@ -1,0 +1,18 @@
+"""What comes out, as values without torch."""
+
+from .combine import Combine, normalise_rows, rollout
+from .flow import check_cost, flow_rows, flow_seconds
+from .record import Explanation, Part
+from .serial import dumps
+
+__all__ = [
+    "Combine",
+    "Explanation",
+    "Part",
+    "check_cost",
+    "dumps",
+    "flow_rows",
+    "flow_seconds",
+    "normalise_rows",
+    "rollout",
+]

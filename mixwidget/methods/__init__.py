@@ -11,8 +11,25 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from .catalogue import methods
+from .defined import check_defined
+from .head_masks import HeadMasks, head_masks
+from .registry import Method, all_methods, get_method
+from .run import Run
+
 if TYPE_CHECKING:
     import pandas as pd
+
+__all__ = [
+    "HeadMasks",
+    "Method",
+    "Run",
+    "all_methods",
+    "check_defined",
+    "get_method",
+    "head_masks",
+    "methods",
+]
 
 # In the order in which menus and tables list them.
 _MODULES = (
@@ -35,8 +52,6 @@ def load_all() -> None:
 
 class _CallablePackage(ModuleType):
     def __call__(self) -> pd.DataFrame:
-        from .catalogue import methods
-
         return methods()
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..blocks.distances import part_distances, proximity
-from ..explanation.record import Part
-from ..models.case import Size
+from ..blocks import part_distances, proximity
+from ..explanation import Part
+from ..models import Size
 from .registry import method
 
 if TYPE_CHECKING:

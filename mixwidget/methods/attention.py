@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from ..blocks.algebra import mixing_ratio
-from ..explanation.flow import check_cost as check_flow_cost
-from ..explanation.flow import flow_rows, flow_seconds
-from ..explanation.record import Part
-from ..models.case import forward_seconds
+from ..blocks import mixing_ratio
+from ..explanation import Part, flow_rows, flow_seconds
+from ..explanation import check_cost as check_flow_cost
+from ..models import forward_seconds
 from .registry import method
 
 if TYPE_CHECKING:

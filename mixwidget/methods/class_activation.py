@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ..explanation.record import Part
-from ..models.gradients import gradients, recorded_with_graph
-from ..models.targets import objective
+from ..explanation import Part
+from ..models import gradients, objective, recorded_with_graph
 from .registry import method
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..errors import UnsupportedMethodError
 from ..models import (
     Source,
+    check_rules,
     need_target,
 )
-from ..models.replay import check_rules
 from ..tokens import Target
 from .registry import Method
 

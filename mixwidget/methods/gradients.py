@@ -10,10 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import UnsupportedMethodError
-from ..explanation.record import Part
-from ..models.case import Size
-from ..models.gradients import Prediction, gradients, source_batches, token_embeddings
-from ..models.predict import neutral_token
+from ..explanation import Part
+from ..models import Prediction, Size, gradients, neutral_token, source_batches, token_embeddings
 from .registry import method
 
 if TYPE_CHECKING:

@@ -65,7 +65,7 @@ class HeadMasks:
 
     def plot(self) -> Figure:
         """The layer-by-head grid: share of fixed offset, best gain over it by syntax, mask."""
-        from ..plots.heads import plot_head_masks
+        from ..plots import plot_head_masks
 
         return plot_head_masks(self)
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from ..blocks.jacobian import LayerGraph, exact_squares, sampled_squares
+from ..blocks import LayerGraph, exact_squares, sampled_squares
 from ..errors import CostError, InputError, spoken
-from ..explanation.record import Part
-from ..models.case import Size, forward_seconds
+from ..explanation import Part
+from ..models import Size, forward_seconds, shadow
 from .registry import method
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def hta(run: Run, *, samples: int | None = None, seed: int = 0) -> Iterator[Part
         run.info["standard_error"] = np.zeros((count, tokens, tokens), np.float32)
     for layer in run.layers():
         trace = run.trace
-        graph = LayerGraph(trace.layers[layer])
+        record = trace.layers[layer]
+        graph = LayerGraph(record, shadow(record.module))
         if samples is None:
             yield run.part(layer, exact_squares(graph, run.tick).sqrt())
             continue

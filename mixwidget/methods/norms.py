@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..blocks.algebra import StageName, head_norms, mixing_ratio, vector_norms
+from ..blocks import StageName, head_norms, mixing_ratio, vector_norms
 from ..errors import InputError
-from ..explanation.record import Part
-from ..models.case import Size
+from ..explanation import Part
+from ..models import Size
 from .registry import method
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from ..explanation.record import Part
-from ..models.predict import WAYS, edit, neutral_token, predict
+from ..explanation import Part
+from ..models import WAYS, edit, neutral_token, predict
 from .registry import method
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import InputError, UnknownMethodError
-from ..explanation.combine import Combine
+from ..explanation import Combine
 
 if TYPE_CHECKING:
-    from ..explanation.record import Part
-    from ..models.case import Size
+    from ..explanation import Part
+    from ..models import Size
 
 Family = Literal[
     "attention",

@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..explanation.record import Part
-from ..models.relevance import HeadFilter, LayerRelevance, Walk
-from ..models.rules import sd
+from ..explanation import Part
+from ..models import HeadFilter, LayerRelevance, Walk, sd
 from .class_activation import ZERO_FOCUS, attention_gradients, finish
 from .head_masks import masks_for
 from .registry import method

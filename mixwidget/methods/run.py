@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from ..errors import CancelledError
-from ..explanation.record import Part
+from ..explanation import Part
 from ..models import (
+    Case,
     Encoding,
     Source,
     Trace,
 )
-from ..models.case import Case
 from ..tokens import Target
 from .registry import Method
 

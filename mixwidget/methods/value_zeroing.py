@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from ..blocks.zeroing import Distance, zeroing_distances
-from ..explanation.record import Part
-from ..models.case import Size
+from ..blocks import Distance, zeroing_distances
+from ..explanation import Part
+from ..models import Size
 from .registry import method
 
 if TYPE_CHECKING:

@@ -19,24 +19,30 @@ from .comparison import (
     jaccard,
     kendall,
     kendall_tau,
+    kept_places,
     spearman,
 )
-from .evidence import Evidence, evidence, explain_case
+from .evidence import Evidence, evidence, explain_case, scores_of
 from .faithfulness import Curve, aopc, comprehensiveness, curve, log_odds, sufficiency
 from .probing import anisotropy, compression, layer_features, mean_cosine
-from .report import faithfulness, faithfulness_report
-from .table import METRICS, get_metric
+from .report import SEEDS, ReportPart, faithfulness, faithfulness_report
+from .table import FAITHFULNESS, METRICS, Choice, choices, get_metric
 
 __all__ = [
+    "FAITHFULNESS",
     "METRICS",
+    "SEEDS",
+    "Choice",
     "Curve",
     "Evidence",
+    "ReportPart",
     "agreement",
     "agreement_matrix",
     "agreement_with",
     "anisotropy",
     "aopc",
     "blank_out_rho",
+    "choices",
     "comprehensiveness",
     "compression",
     "cue_ap",
@@ -50,12 +56,14 @@ __all__ = [
     "jaccard",
     "kendall",
     "kendall_tau",
+    "kept_places",
     "layer_features",
     "log_odds",
     "mean_cosine",
     "precision_at_k",
     "probes_needed",
     "saliency_rho",
+    "scores_of",
     "spearman",
     "sufficiency",
 ]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..explanation.record import Explanation
-from ..models.predict import By
+from ..explanation import Explanation
+from ..models import By
 from .comparison import kept_places, spearman
 from .evidence import evidence, scores_of
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from ..errors import InputError, UnsupportedMethodError
-from ..explanation.record import Explanation
-from ..methods.registry import get_method
+from ..explanation import Explanation
+from ..methods import get_method
 from .evidence import Values, evidence, explain_case, scores_of
 from .faithfulness import tokens_in
 

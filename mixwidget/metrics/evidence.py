@@ -17,12 +17,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..engine.verbs import assemble, parts, start
+from ..engine import assemble, parts, start
 from ..errors import InputError
-from ..explanation.record import Explanation
-from ..models import Encoding, Source, need_target, open_source
-from ..models.case import Case
-from ..models.predict import WAYS, By, edit, predict
+from ..explanation import Explanation
+from ..models import WAYS, By, Case, Encoding, Source, edit, need_target, open_source, predict
 from ..tokens import Target, Token
 
 Values = NDArray[np.float64]

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..explanation.record import Explanation
-from ..models.predict import By
+from ..explanation import Explanation
+from ..models import By
 from .evidence import Evidence, Removal, Values, evidence, scores_of
 
 BINS = (1, 5, 10, 20, 50)

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..blocks import StageName
 from ..errors import InputError
-from ..models import StageName, check_focus
-from ..models.case import Case
+from ..models import Case, check_focus
 from .evidence import Values
 
 # Shares of the data, in percent, at which the online code trains its next probe.

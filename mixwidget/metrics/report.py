@@ -14,16 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CancelledError, MixwidgetError
-from ..explanation.record import Explanation
-from ..methods.registry import get_method
-from ..models.case import Case
-from ..models.predict import By, neutral_token
+from ..explanation import Explanation
+from ..methods import get_method
+from ..models import By, Case, neutral_token
 from .comparison import agreement_matrix
 from .evidence import Evidence, Removal, evidence, explain_case
 from .faithfulness import REMOVAL_METRICS, curve_counts
 from .table import FAITHFULNESS, get_metric
 
-Part = dict[str, Any]
+ReportPart = dict[str, Any]
 
 SEEDS = 20  # random orders that make the floor
 # Fewer tokens have so few orders that random ones are often as good by luck.
@@ -44,7 +43,7 @@ def faithfulness(
     points: int = 21,
     seeds: int = SEEDS,
     cancelled: Callable[[], bool] | None = None,
-) -> Iterator[Part]:
+) -> Iterator[ReportPart]:
     """Curves, metrics, a random floor, agreement and a verdict, each as soon as it is there.
 
     Args:
@@ -63,9 +62,9 @@ def faithfulness(
             raise CancelledError("cancelled")
 
     found: dict[str, Explanation] = {}
-    curves: dict[str, Part] = {}
+    curves: dict[str, ReportPart] = {}
     shared: Evidence | None = None
-    floor: Part | None = None
+    floor: ReportPart | None = None
     for method in methods:
         check()
         try:
@@ -94,9 +93,9 @@ def faithfulness(
     yield _verdict(shared, list(curves.values()), floor)
 
 
-def faithfulness_report(case: Case, methods: Sequence[str], **options: Any) -> Part:
+def faithfulness_report(case: Case, methods: Sequence[str], **options: Any) -> ReportPart:
     """All parts of `faithfulness` in one dict: start, curves, random, agreement, verdict."""
-    report: Part = {"curves": {}}
+    report: ReportPart = {"curves": {}}
     for part in faithfulness(case, methods, **options):
         if part["part"] == "curve":
             report["curves"][part["method"]] = part
@@ -105,7 +104,7 @@ def faithfulness_report(case: Case, methods: Sequence[str], **options: Any) -> P
     return report
 
 
-def _start(shared: Evidence, methods: Sequence[str], by: By, points: int, seeds: int) -> Part:
+def _start(shared: Evidence, methods: Sequence[str], by: By, points: int, seeds: int) -> ReportPart:
     counts = curve_counts(len(shared.removable), points)
     return {
         "part": "start",
@@ -138,11 +137,11 @@ def _questions(shared: Evidence, order: list[int], by: By, points: int) -> dict[
     return asked
 
 
-def _answers(shared: Evidence, asked: dict[str, list[Removal]]) -> tuple[list[float], Part]:
+def _answers(shared: Evidence, asked: dict[str, list[Removal]]) -> tuple[list[float], ReportPart]:
     """The curve, and the metrics' values; None for a metric that has none."""
     whole = shared.probability
     curve = shared.probabilities(asked["curve"]).tolist()
-    values: Part = dict.fromkeys(FAITHFULNESS)
+    values: ReportPart = dict.fromkeys(FAITHFULNESS)
     for id in asked.keys() & values.keys():
         value = REMOVAL_METRICS[id].value(whole, shared.probabilities(asked[id]), {})
         values[id] = value if math.isfinite(value) else None
@@ -156,7 +155,7 @@ def _curve(
     by: By,
     points: int,
     check: Callable[[], None],
-) -> Part:
+) -> ReportPart:
     order = shared.ranking(scores)
     asked = _questions(shared, order, by, points)
     shared.probabilities([one for questions in asked.values() for one in questions], check)
@@ -172,7 +171,7 @@ def _curve(
 
 def _floor(
     shared: Evidence, by: By, points: int, seeds: int, check: Callable[[], None]
-) -> Iterator[Part]:
+) -> Iterator[ReportPart]:
     """The band of eight in ten random orders, surer with every few seeds."""
     curves, values = [], []
     for seed in range(seeds):
@@ -192,7 +191,7 @@ def _floor(
             }
 
 
-def _spread(values: list[float | None]) -> Part:
+def _spread(values: list[float | None]) -> ReportPart:
     known = [value for value in values if value is not None]
     if not known:
         return {"mean": None, "low": None, "high": None, "values": []}
@@ -200,9 +199,9 @@ def _spread(values: list[float | None]) -> Part:
     return {"mean": math.fsum(known) / len(known), "low": low, "high": high, "values": known}
 
 
-def _agreement(explanations: list[Explanation]) -> Part:
+def _agreement(explanations: list[Explanation]) -> ReportPart:
     """Between all methods, on ordinary tokens: nearly all agree on the special ones."""
-    part: Part = {"part": "agreement", "methods": [e.method for e in explanations]}
+    part: ReportPart = {"part": "agreement", "methods": [e.method for e in explanations]}
     for measure in ("spearman", "jaccard"):
         matrix = agreement_matrix(explanations, measure, special=False)
         part[measure] = [
@@ -211,7 +210,7 @@ def _agreement(explanations: list[Explanation]) -> Part:
     return part
 
 
-def _verdict(shared: Evidence, curves: list[Part], floor: Part | None) -> Part:
+def _verdict(shared: Evidence, curves: list[ReportPart], floor: ReportPart | None) -> ReportPart:
     random = [] if floor is None else floor["metrics"]["comprehensiveness"]["values"]
     moves = max((_moves(part["probabilities"]) for part in curves), default=0.0)
     lines = {

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from ..errors import InputError
-from ..explanation.record import Explanation
+from ..explanation import Explanation
 from . import alignment, comparison, faithfulness
 from .evidence import Evidence, Removal
 

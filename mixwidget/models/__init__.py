@@ -1,43 +1,53 @@
-"""All that depends on model families: finding, running, recording and taking them apart."""
+"""The user's model, its shadow, and passes through it."""
 
-from ..blocks.algebra import STAGES, Block, Stage, StageName, mixing_ratio, vector_norms
-from ..blocks.parts import FeedForward, Norm
-from ..blocks.record import LayerRecord
-from ..blocks.spec import BlockSpec
+from .case import Case, Size, forward_seconds
 from .encode import Encoding, encode
 from .families import families, register_family, spec_for
+from .gradients import Prediction, gradients, recorded_with_graph, source_batches, token_embeddings
 from .memory import check_memory
 from .opening import open_source
+from .predict import WAYS, By, edit, neutral_token, predict
+from .relevance import HeadFilter, LayerRelevance, Walk
+from .replay import check_rules
+from .rules import sd
 from .shadow import shadow
 from .source import Source
 from .targets import check_focus, need_target, objective, probability, resolve_target
 from .trace import Trace, record
 
 __all__ = [
-    "STAGES",
-    "Block",
-    "BlockSpec",
+    "WAYS",
+    "By",
+    "Case",
     "Encoding",
-    "FeedForward",
-    "LayerRecord",
-    "Norm",
+    "HeadFilter",
+    "LayerRelevance",
+    "Prediction",
+    "Size",
     "Source",
-    "Stage",
-    "StageName",
     "Trace",
+    "Walk",
     "check_focus",
     "check_memory",
+    "check_rules",
+    "edit",
     "encode",
     "families",
-    "mixing_ratio",
+    "forward_seconds",
+    "gradients",
     "need_target",
+    "neutral_token",
     "objective",
     "open_source",
+    "predict",
     "probability",
     "record",
+    "recorded_with_graph",
     "register_family",
     "resolve_target",
+    "sd",
     "shadow",
+    "source_batches",
     "spec_for",
-    "vector_norms",
+    "token_embeddings",
 ]

@@ -17,8 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..blocks.parts import Norm
-from ..blocks.spec import BlockSpec
+from ..blocks import BlockSpec, Norm
 from ..errors import UnsupportedModelError
 from . import tap
 from .shadow import shadow

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..blocks.spec import BlockSpec
+from ..blocks import BlockSpec
 from ..errors import InputError, UnsupportedModelError
 
 # A spec, or a function of the model's config where a family has more than one shape.

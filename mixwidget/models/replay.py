@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from ..blocks.parts import Norm, linear_weights
-from ..blocks.record import LayerRecord
-from ..blocks.spec import BlockSpec, at
+from ..blocks import BlockSpec, LayerRecord, Norm, at, linear_weights
 from ..errors import UnsupportedMethodError
 
 # Farther than this from the recorded pass, relative, the layer is not what its spec says. In half

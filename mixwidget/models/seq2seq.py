@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ..blocks.algebra import Block
+from ..blocks import Block
 
 if TYPE_CHECKING:
-    from ..blocks.record import LayerRecord
+    from ..blocks import LayerRecord
 
 
 def joined(records: list[LayerRecord], source: int, prefix: int) -> list[LayerRecord]:

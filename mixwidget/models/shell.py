@@ -14,8 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..blocks.parts import linear_weights
-from ..blocks.spec import all_at
+from ..blocks import all_at, linear_weights
 from ..errors import UnsupportedMethodError
 from ..tokens import Target
 from . import rules

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import torch
 
-from ..blocks.spec import BlockSpec
+from ..blocks import BlockSpec
 from ..errors import UnsupportedModelError
 from .families import spec_for
 from .shadow import shadow

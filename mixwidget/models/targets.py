@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..blocks.digits import wide
+from ..blocks import wide
 from ..errors import InputError, UnsupportedMethodError
 from ..tokens import Target
 from .encode import Encoding

@@ -10,9 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..blocks.algebra import Block
-from ..blocks.record import LayerRecord
-from ..blocks.spec import BlockSpec, all_at, at
+from ..blocks import Block, BlockSpec, LayerRecord, all_at, at
 from ..errors import NumericsError, UnsupportedModelError
 from . import tap
 from .seq2seq import identity_elsewhere, joined

@@ -9,14 +9,24 @@ from ..errors import InputError
 from .canvas import Picture
 from .compare import draw_compare
 from .graph import draw_graph
+from .heads import plot_head_masks
 from .maps import draw_layers, draw_map, draw_multiples
+from .metrics import plot_agreement, plot_curves, plot_layers
 from .text import draw_text
 
 if TYPE_CHECKING:
-    from ..explanation.record import Explanation
+    from ..explanation import Explanation
 
 
-__all__ = ["KINDS", "Picture", "plot_explanation"]
+__all__ = [
+    "KINDS",
+    "Picture",
+    "plot_agreement",
+    "plot_curves",
+    "plot_explanation",
+    "plot_head_masks",
+    "plot_layers",
+]
 
 _DRAW: dict[str, Callable[..., Picture]] = {
     "text": draw_text,

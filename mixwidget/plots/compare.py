@@ -40,7 +40,7 @@ from .text import ROOM, Block, label_lines, scores_shown
 from .units import Array, Layout, lay_out
 
 if TYPE_CHECKING:
-    from ..explanation.record import Explanation
+    from ..explanation import Explanation
 
 _BESIDE = 1.95  # inches for the names of methods
 
@@ -73,7 +73,7 @@ def draw_compare(
 
 def agreement_words(first: Explanation, a: Array, b: Array, special: bool) -> list[str]:
     """Spearman's rank correlation of two lists of scores, with and without special tokens."""
-    from ..metrics.comparison import kept_places, spearman
+    from ..metrics import kept_places, spearman
 
     ordinary = kept_places(first, special=False)
     without = _rounded(spearman(a[ordinary], b[ordinary]))

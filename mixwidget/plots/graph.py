@@ -12,7 +12,7 @@ from matplotlib.patches import Circle, PathPatch, Rectangle
 from matplotlib.path import Path
 
 from ..errors import InputError
-from ..explanation.combine import normalise_rows
+from ..explanation import normalise_rows
 from . import words
 from .canvas import (
     LEGEND_HEIGHT,
@@ -39,7 +39,7 @@ from .graph_model import (
 from .units import Array, Layout, lay_out
 
 if TYPE_CHECKING:
-    from ..explanation.record import Explanation
+    from ..explanation import Explanation
 
 _LONGEST_NAME = 1.1
 _BINS = 10  # steps of strength that edges are drawn in

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..explanation.combine import Combine, normalise_rows
+from ..explanation import Combine, normalise_rows
 from .units import Array, Layout, Unit
 
 _USUAL = 0.1  # the threshold, unless another is asked for

@@ -12,7 +12,7 @@ from .maps import heat
 from .units import Array
 
 if TYPE_CHECKING:
-    from ..methods.head_masks import HeadMasks
+    from ..methods import HeadMasks
 
 _LEFT, _GAP = 0.75, 0.3
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from ..errors import InputError, UnsupportedMethodError
-from ..explanation.flow import flow_rows
+from ..explanation import flow_rows
 from . import words
 from .canvas import (
     LEGEND_HEIGHT,
@@ -29,7 +29,7 @@ from .colours import ACCENT, LINE, MUTED, TEXT, Scale, map_scale, row_scale
 from .units import Array, Layout, lay_out
 
 if TYPE_CHECKING:
-    from ..explanation.record import Explanation
+    from ..explanation import Explanation
 
 _LONGEST_NAME = 1.1  # inches
 _SMALLEST = 0.085  # a cell whose token can still be named

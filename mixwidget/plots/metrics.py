@@ -17,7 +17,7 @@ from .colours import scale_for
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..explanation.record import Explanation
+    from ..explanation import Explanation
     from ..metrics import Curve
 
 # Okabe and Ito: told apart by people who do not see all colours, and in grey by the dashes.

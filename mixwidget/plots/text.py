@@ -26,7 +26,7 @@ from .maps import layer_number
 from .units import Array, Layout, lay_out
 
 if TYPE_CHECKING:
-    from ..explanation.record import Explanation
+    from ..explanation import Explanation
 
 ROOM = 7.0
 TOKEN_SIZE = SIZE + 1
@@ -96,7 +96,7 @@ def scores_shown(
     Methods that score tokens per layer have no rollout: their layers are added up, as in the
     widget.
     """
-    from ..metrics.evidence import scores_of
+    from ..metrics import scores_of
 
     maps, layered = explanation.maps, explanation.layer_scores
     meaning = words.score_meaning(explanation)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 
 if TYPE_CHECKING:
-    from ..explanation.record import Explanation
+    from ..explanation import Explanation
     from ..tokens import Token
 
 Array = NDArray[np.floating]

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from ..errors import UnknownMethodError, UnsupportedMethodError
 
 if TYPE_CHECKING:
-    from ..explanation.record import Explanation
-    from ..methods.registry import Method
+    from ..explanation import Explanation
+    from ..methods import Method
 
 
 def entry(explanation: Explanation) -> Method | None:
     """The method's entry in the registry; None for one that is not registered here."""
-    from ..methods.registry import get_method
+    from ..methods import get_method
 
     try:
         return get_method(explanation.method)

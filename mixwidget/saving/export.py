@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import InputError, MixwidgetError
-from ..explanation.serial import dumps
+from ..explanation import dumps
 
 if TYPE_CHECKING:
-    from ..explanation.record import Explanation
+    from ..explanation import Explanation
 
 _MIME = {
     "html": "text/html",
@@ -38,7 +38,7 @@ def _known() -> str:
     return ", ".join(_MIME)
 
 
-def export(
+def exported(
     explanations: dict[str, Explanation], format: str, page: Callable[[], bytes]
 ) -> tuple[str, str, bytes]:
     """Name, mime type and bytes: all of them as json, the first one as a picture. `page` gives

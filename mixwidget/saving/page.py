@@ -26,17 +26,15 @@ from numpy.typing import NDArray
 from .. import protocol
 from ..errors import MixwidgetError
 from ..protocol import PUSH_TOKENS, Message, Want, shrink
-from ..session import describe
-from ..session.results import Result, text_array
-from ..session.telling import logger
+from ..session import Result, describe, logger, text_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..explanation.record import Explanation
-    from ..metrics.report import Part
-    from ..models.case import Case
-    from ..session.plan import Plan
+    from ..explanation import Explanation
+    from ..metrics import ReportPart as Part
+    from ..models import Case
+    from ..session import Plan
 
 _STATIC = Path(__file__).parents[1] / "static"
 _BYTES = 2_000_000  # packed: attention by head is coarser where all would take more,
@@ -52,8 +50,8 @@ _ABSENT = "It was not computed when this page was saved; that needs the notebook
 
 def finished_results(plan: Plan, finished: Callable[[str], Result | None]) -> list[Result]:
     """All that is finished for what is shown, asked for or not; the method in front first."""
-    from ..methods.registry import all_methods
-    from ..session.plan import make_plan
+    from ..methods import all_methods
+    from ..session import make_plan
 
     found = []
     for id in dict.fromkeys((plan.wish.method, *(method.id for method in all_methods()))):
@@ -99,7 +97,7 @@ def measured(
     """
     from tqdm.auto import tqdm
 
-    from ..metrics.report import SEEDS, faithfulness
+    from ..metrics import SEEDS, faithfulness
 
     parts: list[Part] = []
     with tqdm(
@@ -119,7 +117,7 @@ def measured(
 
 def page_of(case: Case, explanations: list[Explanation], progress: bool = True) -> bytes:
     """A page of explanations that were made without a view."""
-    from ..methods.registry import get_method
+    from ..methods import get_method
 
     results = []
     for one in explanations:

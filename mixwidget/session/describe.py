@@ -21,8 +21,8 @@ from ..errors import (
 )
 
 if TYPE_CHECKING:
-    from ..methods.registry import Method
-    from ..models.case import Case, Size
+    from ..methods import Method
+    from ..models import Case, Size
     from ..tokens import Target
 
 _MOST_TARGETS = 20
@@ -129,7 +129,7 @@ def _choice(target: Target) -> dict[str, Any]:
 
 def catalogue(case: Case, predicted: Target) -> list[dict[str, Any]]:
     """Every method with what it says about itself and what it would cost for this text."""
-    from ..methods.registry import all_methods
+    from ..methods import all_methods
 
     size = case.size()
     return [_entry(method, size, refusal(method, case, predicted)) for method in all_methods()]
@@ -168,7 +168,7 @@ def _entry(method: Method, size: Size, reason: str) -> dict[str, Any]:
 
 def refusal(method: Method, case: Case, predicted: Target) -> str:
     """Why a method cannot be used on this model, "" if it can: what is known without running."""
-    from ..methods.defined import check_defined
+    from ..methods import check_defined
 
     try:
         check_defined(method, case.source, predicted)

@@ -19,7 +19,7 @@ from .plan import Job, Plan
 from .telling import Teller, logger
 
 if TYPE_CHECKING:
-    from ..explanation.record import Explanation
+    from ..explanation import Explanation
 
 Part = dict[str, Any]
 
@@ -137,7 +137,7 @@ class Measuring:
         interrupted: Callable[[], bool],
     ) -> tuple[str, str] | None:
         """Tell all parts; why nothing at all could be measured, None if something was."""
-        from ..metrics.report import faithfulness
+        from ..metrics import faithfulness
 
         made = {
             method: plan.aimed(one)

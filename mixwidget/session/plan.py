@@ -13,8 +13,8 @@ from .inbox import Wish
 from .results import Result
 
 if TYPE_CHECKING:
-    from ..explanation.record import Explanation
-    from ..models.case import Case
+    from ..explanation import Explanation
+    from ..models import Case
     from ..tokens import Target
 
 
@@ -111,7 +111,7 @@ def make_plan(
 ) -> Plan:
     """Resolve a wish whose text is recorded. Jobs that are known by their run stay the same
     objects; `finished` finds the results of earlier ones."""
-    from ..methods.registry import get_method
+    from ..methods import get_method
     from ..models import check_focus, resolve_target
 
     source, encoding = case.source, case.encoding

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..explanation.combine import Combine, normalise_rows, rollout
-from ..explanation.flow import flow_seconds
-from ..explanation.record import Explanation, Part
+from ..explanation import Combine, Explanation, Part, flow_seconds, normalise_rows, rollout
 from ..protocol import PUSH_TOKENS, Want, shrink
 
 if TYPE_CHECKING:
-    from ..methods.registry import Method
-    from ..models.case import Case
+    from ..methods import Method
+    from ..models import Case
     from ..tokens import Target
 
 Array = NDArray[Any]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from .. import protocol
 from ..errors import CancelledError, MixwidgetError
 from ..protocol import Request, Want
-from ..saving.export import export
+from ..saving import exported
 from . import describe
 from .cache import ByteCache
 from .inbox import Inbox, Wish
@@ -30,9 +30,8 @@ from .results import Result, text_array
 from .telling import Listener, Teller, logger
 
 if TYPE_CHECKING:
-    from ..explanation.record import Explanation
-    from ..models import Source
-    from ..models.case import Case
+    from ..explanation import Explanation
+    from ..models import Case, Source
 
 # torch and transformers are imported by the worker, not by the cell that makes a session.
 
@@ -159,7 +158,7 @@ class Session:
             measure: measure the faithfulness of all of it; otherwise the page holds what the
                 view was told last.
         """
-        from ..saving.page import finished_results, make_page, measured
+        from ..saving import finished_results, make_page, measured
 
         plan = self._plan
         if plan is None or self._stale() or traits is None:
@@ -248,8 +247,7 @@ class Session:
         return True
 
     def _case(self, wish: Wish) -> Case:
-        from ..models import encode
-        from ..models.case import Case
+        from ..models import Case, encode
 
         kept: Case | None = self._cache.get(("case", wish.text, wish.text_pair))
         if kept is not None:
@@ -291,7 +289,7 @@ class Session:
         return None if self._plan is None or self._failure is not None else self._plan.next()
 
     def _compute(self, job: Job) -> None:
-        from ..engine import verbs as engine
+        from .. import engine
 
         assert self._plan is not None
         plan, case = self._plan, self._plan.case
@@ -422,7 +420,7 @@ class Session:
             return
         if request.kind == "export":
             page = partial(self.page, request.state)
-            name, mime, data = export(self.explanations(), request.format, page)
+            name, mime, data = exported(self.explanations(), request.format, page)
             self._tell.post(protocol.file(request.id, name, mime, data))
         elif request.kind == "measure":
             self._measuring.ask(request, None if self._failure is not None else self._plan)

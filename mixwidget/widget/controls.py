@@ -18,7 +18,7 @@ from ..protocol import AGGREGATES
 from ..session import describe
 
 if TYPE_CHECKING:
-    from ..models.case import Case
+    from ..models import Case
 
 VIEWS = ("text", "layers", "map", "graph", "multiples", "compare", "faithfulness", "heads")
 UNITS = ("tokens", "words")
@@ -57,7 +57,7 @@ def check_method(id: Any) -> str:
     """A registered id. Reading the registry imports torch: a plain default need not."""
     if id == "alti" and "torch" not in sys.modules:
         return str(id)
-    from ..methods.registry import get_method
+    from ..methods import get_method
 
     return get_method(id).id
 
@@ -136,7 +136,7 @@ class Controls(traitlets.HasTraits):
     @validate("params")
     @_checked
     def _check_params(self, value: Any) -> dict[str, dict[str, Any]]:
-        from ..methods.registry import get_method
+        from ..methods import get_method
 
         if not isinstance(value, dict) or not all(isinstance(v, dict) for v in value.values()):
             raise TraitError("params must be a dict of dicts: {method: {option: value}}.")

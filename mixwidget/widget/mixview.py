@@ -22,17 +22,14 @@ from traitlets import TraitError
 from .. import protocol
 from ..errors import InputError
 from ..protocol import Message
-from ..saving.export import export, format_of
-from ..session.describe import EMPTY_MODEL, plain
-from ..session.inbox import Wish
-from ..session.opening import check_text, find_opener
-from ..session.session import CACHE_BYTES, Session
+from ..saving import exported, format_of
+from ..session import CACHE_BYTES, EMPTY_MODEL, Session, Wish, check_text, find_opener, plain
 from .controls import CONTROLS, Controls, check_method
 from .still import Still
 
 if TYPE_CHECKING:
-    from ..explanation.record import Explanation
-    from ..models.case import Case
+    from ..explanation import Explanation
+    from ..models import Case
 
 _STATIC = Path(__file__).parents[1] / "static"
 _ASKS = ("text", "text_pair", "method", "compared", "params", "focus", "target")
@@ -182,7 +179,7 @@ class MixView(Controls, anywidget.AnyWidget):
         front = {self.method: front[self.method], **front}
         assert self._session is not None
         page = partial(self._session.page, self._page_traits(), faithfulness)
-        Path(path).write_bytes(export(front, format, page)[2])
+        Path(path).write_bytes(exported(front, format, page)[2])
 
     def close(self) -> None:
         """Stop all work and take the widget off the page."""

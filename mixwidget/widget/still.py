@@ -17,7 +17,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..explanation.record import Explanation
+    from ..explanation import Explanation
     from .mixview import MixView
 
 logger = logging.getLogger("mixwidget")

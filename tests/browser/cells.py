@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 import transformers
-from mixwidget.explanation.record.record import Part
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from mixwidget import MixView
+from mixwidget.explanation import Part
 from mixwidget.methods.registry import forget, method
 
 HOSTILE = (

@@ -41,11 +41,9 @@ CONVENIENCES = {
 ELSEWHERE = {}
 
 UPWARD: set[tuple[str, str]] = {
-    ("blocks.jacobian", "models.shadow"),
     ("cli.arguments", ""),
     ("evaluation.evaluate", ""),
-    ("session.session", "saving.export"),
-    ("session.session", "saving.page"),
+    ("session.session", "saving"),
 }
 
 
