@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ..models import as_it_was
+
 if TYPE_CHECKING:
     import pandas as pd
 
 
+@as_it_was
 def mixing_ratios(
     model: Any,
     text: str,

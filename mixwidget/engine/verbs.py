@@ -12,9 +12,10 @@ import torch
 from ..errors import CancelledError, InputError
 from ..explanation import Explanation, Part
 from ..methods import Run, check_defined, get_method
-from ..models import Case, check_focus, encode, open_source, resolve_target
+from ..models import Case, as_it_was, check_focus, encode, open_source, resolve_target
 
 
+@as_it_was
 def prepare(
     model: Any,
     text: str,
@@ -24,12 +25,11 @@ def prepare(
     truncate: bool = False,
 ) -> Case:
     """Find the model and tokenize the text; nothing is run yet."""
-    # Tensors made in the caller's inference mode could never take part in a gradient.
-    with torch.inference_mode(False):
-        source = open_source(model, tokenizer)
-        return Case(source, encode(source, text, text_pair, truncate))
+    source = open_source(model, tokenizer)
+    return Case(source, encode(source, text, text_pair, truncate))
 
 
+@as_it_was
 def start(
     case: Case,
     method: str,
@@ -64,18 +64,27 @@ def start(
 
 def parts(run: Run) -> Iterator[Part]:
     """The method's parts as they are computed. Closing the generator ends the work."""
-    needs_graph = "gradients" in run.method.needs
     work = run.method.run(run, **run.options)
-    while True:
-        # Grad mode belongs to the thread: it must not leak to the caller between two parts.
-        with torch.inference_mode(False), torch.set_grad_enabled(needs_graph):
-            try:
-                part = next(work)
-            except StopIteration:
-                return
-        yield part
+    try:
+        while (part := _next(run, work)) is not None:
+            yield part
+    finally:
+        _close(work)
 
 
+@as_it_was
+def _next(run: Run, work: Iterator[Part]) -> Part | None:
+    """The next part; between two parts the thread is the caller's."""
+    with torch.set_grad_enabled("gradients" in run.method.needs):
+        return next(work, None)
+
+
+@as_it_was
+def _close(work: Any) -> None:
+    work.close()
+
+
+@as_it_was
 def assemble(run: Run, collected: Sequence[Part], seconds: float = 0.0) -> Explanation:
     """The parts of a finished run as one Explanation."""
     layered = sorted((p for p in collected if p.layer is not None), key=lambda p: p.layer or 0)

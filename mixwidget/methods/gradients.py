@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
+import inspect
+import types
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -191,6 +192,21 @@ class _Module(nn.Module):
         return made.unsqueeze(-1)  # DeepLift reads a [batch, classes] output at a class
 
 
+class _NoWarnings:
+    @staticmethod
+    def warn(*args: Any, **kwargs: Any) -> None:
+        """captum warns that hooks are set on the model: here it is ours."""
+
+
+def _without_warnings(function: Any) -> Any:
+    """A function that warns nobody: filters of warnings are shared by all threads."""
+    known = {**function.__globals__, "warnings": _NoWarnings}
+    given = (function.__name__, function.__defaults__, function.__closure__)
+    made = types.FunctionType(function.__code__, known, *given)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
 def _deeplift_cost(size: Size) -> float:
     return 3.7
 
@@ -239,19 +255,18 @@ def deeplift(run: Run, *, of: str = "probability", norm: str = "l2") -> Iterator
     model = source.model
     predict = Prediction(source, run.encoding, run.target, of, lambda rows: run.check())
     known = sorted({type(m).__name__ for m in model.modules() if type(m) in SUPPORTED_NON_LINEAR})
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Setting forward, backward hooks")
-        embeddings.requires_grad_()
-        module = _Module(model, predict)
-        try:
-            attributions = DeepLift(module).attribute(embeddings, baselines=baseline, target=0)
-        except RuntimeError as error:
-            if "more than once" not in str(error):
-                raise
-            raise UnsupportedMethodError(
-                "DeepLIFT needs every activation module to be used once in a pass; this model "
-                "uses one several times."
-            ) from error
+    embeddings.requires_grad_()
+    module = _Module(model, predict)
+    attribute = _without_warnings(inspect.unwrap(DeepLift.attribute))
+    try:
+        attributions = attribute(DeepLift(module), embeddings, baselines=baseline, target=0)
+    except RuntimeError as error:
+        if "more than once" not in str(error):
+            raise
+        raise UnsupportedMethodError(
+            "DeepLIFT needs every activation module to be used once in a pass; this model "
+            "uses one several times."
+        ) from error
     change = module.values[0] - module.values[1]
     yield run.final(
         token_sizes(attributions[0], norm),

@@ -130,7 +130,6 @@ def head_masks(
             one that is installed.
         progress: show a progress bar.
     """
-    import torch
     from tqdm.auto import tqdm
 
     from ..models import encode, open_source, record
@@ -142,8 +141,7 @@ def head_masks(
     counts: _Counts | None = None
     for text in tqdm(texts, desc="heads", disable=not progress):
         encoding = encode(source, text, truncate=True)
-        with torch.no_grad():
-            trace = record(source.model, encoding.inputs, source.spec)
+        trace = record(source.model, encoding.inputs, source.spec)
         counts = counts or _Counts(len(trace), trace.heads)
         counts.add(trace, encoding, pipeline(text))
     assert counts is not None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..blocks import StageName
 from ..errors import InputError
-from ..models import Case, check_focus
+from ..models import Case, as_it_was, check_focus
 from .evidence import Values
 
 # Shares of the data, in percent, at which the online code trains its next probe.
@@ -92,6 +92,7 @@ def mean_cosine(vectors: NDArray[Any], *, pairs: int = 1000, seed: int = 0) -> f
     return float(np.mean(np.einsum("pd,pd->p", x[first], x[second])))
 
 
+@as_it_was
 def anisotropy(
     cases: Sequence[Case], *, stage: StageName = "res_ln", pairs: int = 1000, seed: int = 0
 ) -> dict[str, Values]:

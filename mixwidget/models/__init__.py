@@ -13,6 +13,7 @@ from .rules import sd
 from .shadow import shadow
 from .source import Source
 from .targets import check_focus, need_target, objective, probability, resolve_target
+from .thread import as_it_was
 from .trace import Trace, record
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Source",
     "Trace",
     "Walk",
+    "as_it_was",
     "check_focus",
     "check_memory",
     "check_rules",

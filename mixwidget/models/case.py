@@ -12,6 +12,7 @@ import torch
 from .encode import Encoding
 from .memory import check_memory
 from .source import Source
+from .thread import as_it_was
 from .trace import Trace, record
 
 # Above this relative error the parts do not add up to the model and the picture is not to
@@ -51,6 +52,7 @@ class Case:
     def recorded(self) -> bool:
         return self._trace is not None
 
+    @as_it_was
     def trace(self, check: Callable[[], None] | None = None) -> Trace:
         """The recorded pass; made at the first call, the same ever after."""
         with self._lock:
@@ -69,6 +71,7 @@ class Case:
         """Let go of the recorded pass, the largest part; it is made again when asked for."""
         self._trace = None
 
+    @as_it_was
     def adds_up(self, layer: int, warn: bool = True) -> float:
         """Relative error of the decomposition in one layer, computed once."""
         if layer not in self._errors:
@@ -79,7 +82,7 @@ class Case:
                     f"Layer {layer} of {self.source.name}: the parts differ from the model's own "
                     f"output by {self._errors[layer]:.1%}. Its block is not understood; do not "
                     "trust maps built on it.",
-                    stacklevel=5,  # the caller of `explain`
+                    stacklevel=7,  # the caller of `explain`
                 )
         return self._errors[layer]
 

@@ -22,6 +22,7 @@ from ..errors import UnsupportedModelError
 from . import tap
 from .shadow import shadow
 from .source import base_of
+from .thread import as_it_was
 from .trace import plain_output, record
 from .watch import Watching
 
@@ -68,6 +69,7 @@ def discovered(model: nn.Module) -> BlockSpec:
     return _known[model]
 
 
+@as_it_was
 def _discover(model: nn.Module) -> BlockSpec:
     model = shadow(model)
     base = base_of(model)

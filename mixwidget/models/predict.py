@@ -15,6 +15,7 @@ from ..tokens import Target
 from .encode import Encoding
 from .gradients import read, source_batches
 from .source import Source
+from .thread import as_it_was
 from .trace import plain_output
 
 By = Literal["mask", "unk", "pad", "delete"]
@@ -96,6 +97,7 @@ def _moved(target: Target, kept: list[int], n: int) -> Target | None:
     return None
 
 
+@as_it_was
 def predict(
     source: Source,
     encoding: Encoding,

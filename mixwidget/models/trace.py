@@ -15,6 +15,7 @@ from ..errors import NumericsError, UnsupportedModelError
 from . import tap
 from .seq2seq import identity_elsewhere, joined
 from .source import base_of
+from .thread import as_it_was
 from .watch import Watching
 
 
@@ -84,6 +85,7 @@ class Trace:
         return sum(t.numel() * t.element_size() for t in tensors)
 
 
+@as_it_was
 def record(
     model: nn.Module,
     inputs: Mapping[str, Tensor],
@@ -105,7 +107,6 @@ def record(
     with (
         recorder.hooks(),
         Watching(recorder.attention) if spec.by_hand else tap.listening(recorder.attention),
-        torch.inference_mode(False),
         torch.set_grad_enabled(keep_graph),
     ):
         output = model(**inputs, **plain_output(model))

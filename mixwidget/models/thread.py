@@ -1,0 +1,89 @@
+"""The caller's thread, left as it was: grad and inference mode, autocast and torch's other modes.
+
+torch keeps these per thread, and switches them in Python code (`no_grad`, `autocast`, ...), which
+an interrupt may leave half way. Everything of ours that computes is therefore called through
+`as_it_was`, which puts all of it back in a `finally` that no interrupt can skip: Python looks for
+signals between bytecodes only, so what a single call into C does is never cut in two. All steps of
+putting back are such calls, prepared beforehand and carried out by one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextvars import copy_context
+from functools import partial
+from itertools import takewhile
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Step = Callable[[], Any]
+
+_C: Any = torch._C
+_DEVICES = tuple(d for d in ("cpu", "cuda", "mps", "xpu") if _C._is_autocast_available(d))
+_NEVER = object()
+# (deeper, back) of what is counted in levels; each tells the level it has come to.
+_LEVELS: tuple[tuple[Step, Step], ...] = (
+    (torch.autocast_increment_nesting, torch.autocast_decrement_nesting),
+    (_C._vmapmode_increment_nesting, _C._vmapmode_decrement_nesting),
+)
+
+
+def as_it_was(function: Callable[P, T]) -> Callable[P, T]:
+    """Call a function outside of inference mode and autocast, and leave the thread as it was:
+    after success, error and interrupt alike."""
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        outside: list[Any] = []
+        steps = _steps(outside)
+        try:
+            if torch.is_inference_mode_enabled():
+                outside.append(_C._InferenceMode(False))  # it holds as long as it lives
+            for device in _DEVICES:
+                if torch.is_autocast_enabled(device):  # it would round what is computed
+                    torch.set_autocast_enabled(device, False)
+            return copy_context().run(function, *args, **kwargs)
+        finally:
+            deque(steps, 0)  # one call: an interrupt comes before it, or after
+
+    return called
+
+
+def _steps(outside: list[Any]) -> Iterator[Any]:
+    """What puts the thread back into the state it is in now, step by step as it is iterated."""
+    steps: list[partial[Any]] = []
+    for deeper, back in _LEVELS:
+        level = _all([partial(deeper), partial(back)])[-1]
+        # One deeper, then back until the level is reached: nothing happens if it is.
+        steps.append(partial(deeper))
+        steps.append(partial(deque, takewhile(level.__lt__, iter(back, _NEVER)), 0))
+    depth = _C._functorch.get_dynamic_layer_stack_depth()
+    steps.append(partial(_C._functorch.pop_dynamic_layer_stack_and_undo_to_depth, depth))
+    steps.extend(_function_modes())
+    for device in _DEVICES:
+        steps.append(partial(torch.set_autocast_enabled, device, torch.is_autocast_enabled(device)))
+        steps.append(partial(torch.set_autocast_dtype, device, torch.get_autocast_dtype(device)))
+    steps.append(partial(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled()))
+    steps.append(partial(outside.clear))
+    steps.append(partial(_C._set_grad_enabled, torch.is_grad_enabled()))
+    return map(partial.__call__, steps)
+
+
+def _function_modes() -> Iterator[partial[Any]]:
+    """All of the stack off, then those that are on it now."""
+    size, pop = _C._len_torch_function_stack, _C._pop_torch_function_stack
+    filled = takewhile((0).__lt__, iter(size, _NEVER))
+    yield partial(deque, zip(filled, iter(pop, _NEVER), strict=False), 0)
+    for place in range(size()):
+        yield partial(_C._push_on_torch_function_stack, _C._get_function_stack_at(place))
+
+
+def _all(steps: list[partial[Any]]) -> list[Any]:
+    """The results of steps that are carried out in one call."""
+    made = map(partial.__call__, steps)
+    return list(made)
