@@ -165,9 +165,11 @@ def _empty(module: nn.Module) -> nn.Module:
 
 
 def _alias(tensor: Tensor) -> Tensor:
-    """The same storage under another tensor, which takes no part in the user's graph."""
+    """The same storage under another tensor, which takes no part in the user's graph. Not by
+    `detach`: that shares the count of changes, and a step of training between our forward and
+    backward pass would be an error."""
     if not tensor.is_inference():
-        return tensor.detach()
+        return tensor.data
     # Views of tensors made in inference mode are such, too, and rule out gradients.
     shared = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
     layout = (tensor.storage_offset(), tensor.size(), tensor.stride())
