@@ -71,7 +71,7 @@ def test_unknown_option_lists_the_known(bert, tok):
         explain(bert, TEXT, method="raw_attention", tokenizer=tok, p=2)
 
 
-@pytest.mark.parametrize("focus", [8, -9, 1.5, "film", True])
+@pytest.mark.parametrize("focus", [8, -9, 1.5, "cheese", "", True])
 def test_focus(bert, tok, focus):
     with pytest.raises(errors.InputError, match="focus"):
         explain(bert, TEXT, method="raw_attention", tokenizer=tok, focus=focus)

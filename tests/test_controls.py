@@ -35,7 +35,7 @@ WRONG = [
     ("layer", True),
     ("aggregate", "product"),
     ("focus", 99),
-    ("focus", "film"),
+    ("focus", "cheese"),
     ("target", 3),
     ("target", "LABEL_9"),
     ("target", [0, 1, 2]),

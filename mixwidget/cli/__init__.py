@@ -107,7 +107,7 @@ def _explain(options: argparse.Namespace, parser: argparse.ArgumentParser) -> No
         show.say(f"explaining the text {text!r}; the command is: mixwidget {near[0]}")
     case = _prepare(options, text)
     target = None if options.target is None else target_of(options.target)
-    focus = None if options.focus is None else focus_of(options.focus, case.encoding.tokens)
+    focus = None if options.focus is None else focus_of(options.focus)
     found = {}
     for id in methods:
         found[id] = _run(case, id, target, focus, params[id], show)
@@ -133,7 +133,7 @@ def _prepare(options: argparse.Namespace, text: str) -> Case:
 
 
 def _run(
-    case: Case, id: str, target: Any, focus: int | None, params: dict[str, Any], show: _Progress
+    case: Case, id: str, target: Any, focus: Any, params: dict[str, Any], show: _Progress
 ) -> Explanation:
     from ..engine import assemble, parts, start
 

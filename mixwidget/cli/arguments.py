@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import argparse
 import ast
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import __version__
 from ..errors import InputError
-
-if TYPE_CHECKING:
-    from ..tokens import Token
 
 _USAGE = """\
 mixwidget [explain] TEXT [--model X] [--method M ...] [-o FILE]
@@ -148,13 +144,9 @@ def target_of(text: str) -> Any:
     return found if isinstance(found, int | str | tuple) and not isinstance(found, bool) else text
 
 
-def focus_of(text: str, tokens: Sequence[Token]) -> int:
-    if text.lstrip("-").isdigit():
-        return int(text)
-    for index, token in enumerate(tokens):
-        if text in (token.text.strip(), str(token)):
-            return index
-    raise InputError(f"No token is {text!r}. There are: {' '.join(t.text for t in tokens)}")
+def focus_of(text: str) -> int | str:
+    """A number is a place, all else a token's text."""
+    return int(text) if text.lstrip("-").isdigit() else text
 
 
 PARSERS = {

@@ -112,6 +112,8 @@ def assemble(run: Run, collected: Sequence[Part], seconds: float = 0.0) -> Expla
         info=info,
         combine=run.method.combine,
         scores_from=run.method.scores_from,
+        text=run.encoding.text,
+        text_pair=run.encoding.text_pair,
     )
 
 

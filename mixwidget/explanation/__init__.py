@@ -4,11 +4,13 @@ from .combine import Combine, normalise_rows, rollout
 from .flow import check_cost, flow_rows, flow_seconds
 from .record import Explanation, Part
 from .serial import dumps
+from .value import WordScore
 
 __all__ = [
     "Combine",
     "Explanation",
     "Part",
+    "WordScore",
     "check_cost",
     "dumps",
     "flow_rows",

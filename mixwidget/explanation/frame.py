@@ -10,7 +10,18 @@ import pandas as pd
 if TYPE_CHECKING:
     from .record import Explanation
 
-COLUMNS = ["method", "kind", "layer", "row", "row_token", "column", "column_token", "value"]
+COLUMNS = [
+    "text_id",
+    "text",
+    "method",
+    "kind",
+    "layer",
+    "row",
+    "row_token",
+    "column",
+    "column_token",
+    "value",
+]
 
 
 def explanation_frame(explanation: Explanation) -> pd.DataFrame:
@@ -28,7 +39,8 @@ def explanation_frame(explanation: Explanation) -> pd.DataFrame:
         frames.append(_frame("layer_score", layer, None, column, tokens, values))
     frames.append(_frame("score", None, None, np.arange(n), tokens, explanation.scores))
     table = pd.concat(frames, ignore_index=True)
-    table.insert(0, "method", explanation.method)
+    table["text_id"], table["text"] = explanation.id, explanation.text
+    table["method"] = explanation.method
     return table[COLUMNS]
 
 

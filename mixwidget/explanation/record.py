@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from ..errors import InputError, UnsupportedMethodError
 from ..tokens import Target, Token
 from .combine import AGGREGATES, Combine, normalise_rows, rollout, rollout_row
 from .flow import Flows
+from .value import WordScore, in_a_line, same, word_scores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,9 +41,11 @@ class Part:
     info: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """How information mixed, or which tokens drove a prediction, by one method.
+
+    Two are equal if all but `info` (timing, notes) is, every number to the last bit.
 
     Attributes:
         method: the method's id; `params` are the options it ran with.
@@ -54,6 +57,8 @@ class Explanation:
         layer_scores: float32 [layers, n] where a method scores tokens per layer, else None.
         scores: float32 [n], the final score of each input token.
         info: adds-up error per layer (`adds_up`), model, timing and the method's own notes.
+        text, text_pair: what was explained.
+        id: which of many texts it is: its number, or its label in a Series; None for one alone.
     """
 
     method: str
@@ -64,9 +69,38 @@ class Explanation:
     layer_scores: Array | None
     own_scores: Array | None = None
     params: dict[str, Any] = field(default_factory=dict)
-    info: dict[str, Any] = field(default_factory=dict)
+    info: dict[str, Any] = field(default_factory=dict, compare=False)
     combine: Combine = "product"
     scores_from: str = "rollout"
+    text: str = ""
+    text_pair: str | None = None
+    id: Any = None
+
+    __array_ufunc__ = None  # an array compared with it asks `__eq__` here, not each of its entries
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Explanation) and all(
+            same(getattr(self, one.name), getattr(other, one.name))
+            for one in fields(self)
+            if one.compare
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.method, tuple(self.tokens), self.focus, self.target))
+
+    def __repr__(self) -> str:
+        return in_a_line(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it: the coloured text below one line of claim."""
+        from ..plots import html_of
+
+        return html_of(self)
+
+    @property
+    def word_scores(self) -> list[WordScore]:
+        """(word, score) of each word, the scores of its tokens added; special tokens alone."""
+        return word_scores(self.tokens, self.scores)
 
     @cached_property
     def scores(self) -> Array:

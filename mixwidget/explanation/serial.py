@@ -91,6 +91,9 @@ def read_one(source: str | bytes | os.PathLike[str], method: str | None = None) 
 def _entry(one: Explanation) -> dict[str, Any]:
     return {
         "method": one.method,
+        "id": encode(one.id),
+        "text": one.text,
+        "text_pair": one.text_pair,
         "tokens": [{"piece": str(token), **token.as_dict()} for token in one.tokens],
         "focus": one.focus,
         "target": encode(asdict(one.target)),
@@ -126,6 +129,9 @@ def _explanation(entry: dict[str, Any]) -> Explanation:
         info=decode(entry["info"]),
         combine=entry["combine"],
         scores_from=entry["scores_from"],
+        text=entry.get("text", ""),  # files of before have none
+        text_pair=entry.get("text_pair"),
+        id=decode(entry.get("id")),
         **arrays,
     )
     made.__dict__["scores"] = scores  # a product of maps may differ in its last bits elsewhere

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..blocks import wide
 from ..errors import InputError, UnsupportedMethodError
-from ..tokens import Target
+from ..tokens import Target, Token
 from .encode import Encoding
 from .source import Source
 
@@ -23,16 +23,32 @@ def default_focus(source: Source, encoding: Encoding) -> int:
 
 
 def check_focus(focus: Any, source: Source, encoding: Encoding) -> int:
-    """A token index, counted from the end if negative; None means the default."""
+    """A token's index, counted from the end if negative, or its text; None is the default."""
     if focus is None:
         return default_focus(source, encoding)
+    if isinstance(focus, str):
+        return _spelt(focus, encoding.tokens)
     n = len(encoding.tokens)
     if isinstance(focus, bool) or not hasattr(focus, "__index__"):
-        raise InputError(f"focus must be a token index, not {type(focus).__name__}.")
+        raise InputError(
+            f"focus must be a token index or a token's text, not {type(focus).__name__}."
+        )
     index = focus.__index__()
     if not -n <= index < n:
         raise InputError(f"focus is {index}, but the text has tokens 0 to {n - 1}.")
     return index % n
+
+
+def _spelt(text: str, tokens: list[Token]) -> int:
+    """The place of the one token that reads so, as it is shown or as the tokenizer writes it."""
+    places = [i for i, one in enumerate(tokens) if text.strip() in (one.text.strip(), str(one))]
+    if len(places) == 1:
+        return places[0]
+    if places:
+        listed = ", ".join(map(str, places))
+        raise InputError(f"focus {text!r} stands at tokens {listed}; say which: focus={places[0]}.")
+    near = " ".join(one.text for one in tokens[:40]) + " …" * (len(tokens) > 40)
+    raise InputError(f"No token is {text!r}, so it cannot be the focus. There are: {near}")
 
 
 def _masks(source: Source, encoding: Encoding) -> list[int]:

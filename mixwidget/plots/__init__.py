@@ -10,6 +10,7 @@ from .canvas import Picture
 from .compare import draw_compare
 from .graph import draw_graph
 from .heads import plot_head_masks
+from .html import html_of
 from .maps import draw_layers, draw_map, draw_multiples
 from .metrics import plot_agreement, plot_curves, plot_layers
 from .text import draw_text
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "KINDS",
     "Picture",
+    "html_of",
     "plot_agreement",
     "plot_curves",
     "plot_explanation",
