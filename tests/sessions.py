@@ -14,6 +14,7 @@ from mixwidget.explanation import Part
 from mixwidget.methods.registry import forget, method
 from mixwidget.models import Source, open_source
 from mixwidget.protocol import Message, Request, Want
+from mixwidget.saving import exported_view
 from mixwidget.session import Session
 from mixwidget.session.inbox import Wish
 from tests import tiny
@@ -85,7 +86,7 @@ def source(family: str = "bert", head: str = "SequenceClassification") -> Source
 @contextlib.contextmanager
 def session(given: Source | None = None, **options: Any) -> Iterator[tuple[Session, Recorder]]:
     recorder = Recorder()
-    made = Session(lambda: given or source(), recorder, **options)
+    made = Session(lambda: given or source(), recorder, exported_view, **options)
     try:
         yield made, recorder
     finally:

@@ -108,7 +108,7 @@ def test_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("wrote ") == 3
-    found = {one.method: one for one in read(tmp_path / "out.json")}
+    found = {one.method: one for one in read(tmp_path / "out.json", Explanation)}
     assert list(found) == ["alti", "gradient"]
     model, tokenizer = demo.load()
     same = explain(model, TEXT, "alti", tokenizer=tokenizer, p=2)

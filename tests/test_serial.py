@@ -93,7 +93,7 @@ def test_a_file_and_its_text_are_read_alike(made: dict[str, Explanation], tmp_pa
 
 def test_several_in_one_file(made: dict[str, Explanation], tmp_path: Path) -> None:
     text = dumps([made["alti"], made["gradient"]])
-    assert [one.method for one in loads(text)] == ["alti", "gradient"]
+    assert [one.method for one in loads(text, Explanation)] == ["alti", "gradient"]
     assert Explanation.from_json(text, method="gradient").method == "gradient"
     with pytest.raises(InputError, match=r"alti, gradient; say which"):
         Explanation.from_json(text)
@@ -174,5 +174,5 @@ def test_damaged_entries_are_refused(made: dict[str, Explanation], field: str) -
     else:
         del held[field]
     with pytest.raises(NotAnExplanationError, match="damaged"):
-        loads(json.dumps(whole))
+        loads(json.dumps(whole), Explanation)
     assert issubclass(NotAnExplanationError, InputError)

@@ -14,6 +14,7 @@ from mixwidget import explain
 from mixwidget.errors import CancelledError, TextTooLongError, UnsupportedMethodError
 from mixwidget.methods.registry import forget, method
 from mixwidget.protocol import Request, Want, unpack
+from mixwidget.saving import exported_view
 from mixwidget.session import Session
 from mixwidget.session.cache import ByteCache
 from mixwidget.session.results import head_stats
@@ -402,7 +403,7 @@ def test_an_opener_that_fails_is_tried_again() -> None:
         return source()
 
     recorder = Recorder()
-    asked = Session(opener, recorder)
+    asked = Session(opener, recorder, exported_view)
     asked.ask(wish())
     with pytest.raises(OSError, match="disk"):
         asked.wait(10)

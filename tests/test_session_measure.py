@@ -11,6 +11,7 @@ import pytest
 from mixwidget.errors import CancelledError
 from mixwidget.metrics import evidence
 from mixwidget.protocol import Request
+from mixwidget.saving import exported_view
 from mixwidget.session import Session
 from tests.sessions import OTHER, TEXT, Recorder, gate, session, source, until, wish
 
@@ -63,14 +64,14 @@ def test_asked_again_no_pass_is_made_twice() -> None:
 
 def test_an_exported_page_holds_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     held: list[list[dict[str, Any]]] = []
-    monkeypatch.setattr("mixwidget.saving.make_page", lambda *all: held.append(all[-1]) or b"")
+    monkeypatch.setattr("mixwidget.saving.page.make_page", lambda *all: held.append(all[-1]) or b"")
     with session() as (asked, recorder):
         shown(asked, recorder)
-        asked.page({})
+        exported_view(asked.shown(), "html", {})
         told = recorder.answer(asked, measure(recorder, "m", *METHODS))
-        asked.page({})
+        exported_view(asked.shown(), "html", {})
         shown(asked, recorder, focus=2)
-        asked.page({})
+        exported_view(asked.shown(), "html", {})
     assert [len(parts) for parts in held] == [0, len(told) - 1, 0]
     assert [part["part"] for part in held[1]] == [content["part"] for content in told[:-1]]
 

@@ -17,6 +17,7 @@ import pytest
 from mixwidget import explain
 from mixwidget.errors import CancelledError
 from mixwidget.protocol import Want
+from mixwidget.saving import exported_view
 from mixwidget.session import Session
 from tests import tiny
 from tests.sessions import OTHER, TEXT, Recorder, gate, need, session, source, until, wish
@@ -54,7 +55,7 @@ def test_an_idle_thread_ends_and_comes_back() -> None:
 
 
 def test_garbage_collection_ends_the_thread() -> None:
-    asked = Session(source, Recorder(), idle_seconds=60)
+    asked = Session(source, Recorder(), exported_view, idle_seconds=60)
     asked.ask(wish())
     asked.wait(10)
     thread = asked._inbox.thread
@@ -177,7 +178,7 @@ def test_waiting_on_the_worker_is_refused() -> None:
                 self.failure = error
 
     waits = Waits()
-    asked = Session(source, waits)
+    asked = Session(source, waits, exported_view)
     asked.ask(wish())
     until(lambda: waits.failure)
     asked.close(5)
@@ -192,7 +193,7 @@ def test_cancel_while_the_model_is_loading() -> None:
         return source()
 
     recorder = Recorder()
-    asked = Session(opener, recorder)
+    asked = Session(opener, recorder, exported_view)
     asked.ask(wish())
     assert loading.wait(10)
     asked.cancel()

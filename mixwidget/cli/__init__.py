@@ -11,13 +11,20 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
+from .. import demo
+from ..errors import InputError, MixwidgetError
 from .arguments import PARSERS, focus_of, options_for, target_of
+from .terminal import picture, prediction
 
 if TYPE_CHECKING:
     from ..explanation import Explanation
@@ -61,7 +68,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _one_line(error: BaseException) -> str:
-    from ..errors import MixwidgetError
 
     text = " ".join(str(error).split())
     for python, here in _SPOKEN.items():
@@ -86,8 +92,6 @@ def _plain_warnings() -> Iterator[None]:
 
 
 def _explain(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    from .. import demo
-    from ..errors import InputError
     from ..methods import get_method
 
     text = sys.stdin.read().strip() if options.text == "-" else options.text
@@ -119,9 +123,7 @@ def _explain(options: argparse.Namespace, parser: argparse.ArgumentParser) -> No
 
 
 def _prepare(options: argparse.Namespace, text: str) -> Case:
-    from dataclasses import replace
 
-    from .. import demo
     from ..engine import prepare
     from ..models import Case, encode, open_source
 
@@ -174,7 +176,6 @@ class _Progress:
 
 def _check_output(path: str) -> None:
     """Refuse what cannot be written before anything is computed."""
-    from ..errors import InputError
     from ..saving import format_of
 
     if Path(path).suffix.lower() != ".csv":
@@ -207,9 +208,6 @@ def _write(case: Case, found: dict[str, Explanation], path: str) -> None:
 
 def _print(found: list[Explanation], asked: bool) -> None:
     """Pictures below what the model predicts, or says of the target that was asked about."""
-    from shutil import get_terminal_size
-
-    from .terminal import picture, prediction
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     ascii = "utf" not in (sys.stdout.encoding or "").lower()
@@ -246,12 +244,7 @@ def _methods(options: argparse.Namespace, parser: argparse.ArgumentParser) -> No
 
 
 def _benchmark(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    from concurrent.futures import ProcessPoolExecutor
-    from contextlib import ExitStack
-    from multiprocessing import get_context
 
-    from .. import demo
-    from ..errors import InputError
     from ..evaluation import benchmark
     from ..metrics import FAITHFULNESS
 

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ..blocks import STAGES, mixing_ratio
 from ..models import as_it_was
+from .verbs import prepare
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,9 +31,6 @@ def mixing_ratios(
     Where no norm follows the residual sum the last three are equal. Arguments as in `explain`.
     """
     import pandas as pd
-
-    from ..blocks import STAGES, mixing_ratio
-    from .verbs import prepare
 
     case = prepare(model, text, tokenizer=tokenizer, text_pair=text_pair, truncate=truncate)
     trace, rows = case.trace(), []

@@ -16,6 +16,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import __version__
 from ..errors import InputError, MixwidgetError
 from ..methods import all_methods, get_method
 from ..metrics import FAITHFULNESS, Choice, choices, get_metric
@@ -240,7 +241,6 @@ class _Store:
 
 def _run_key(unit: Unit, source: Source | None, model: Any) -> str:
     """What results depend on besides the texts."""
-    from .. import __version__
 
     asked = [[(c.label, c.id, c.options) for c in group] for group in (unit.methods, unit.metrics)]
     settings = [unit.target, unit.truncate, unit.seed]

@@ -15,8 +15,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..engine import prepare
 from ..errors import UnsupportedMethodError
-from ..metrics import Choice, get_metric
+from ..metrics import Choice, evidence, explain_case, get_metric
+from ..models import open_source
 from .examples import Example, tokens_of_spans
 
 # What a process has opened: the model asked for last, since workers serve one at a time; and
@@ -53,7 +55,6 @@ class ModelRef:
         return _opened[self.key]
 
     def _load(self) -> Any:
-        from ..models import open_source
 
         if self.name is not None:
             return open_source(self.name)
@@ -124,8 +125,6 @@ def run_unit(unit: Unit) -> list[Row] | None:
 
 def measure_example(source: Any, example: Example, unit: Unit) -> list[Row]:
     """All methods and metrics on one example; what fails becomes a row that says why."""
-    from ..engine import prepare
-    from ..metrics import evidence, explain_case
 
     key = example.key()
     try:
@@ -175,7 +174,6 @@ def _ask_together(
     case: Any, explained: list[tuple[Choice, Any]], metrics: tuple[Choice, ...]
 ) -> None:
     """Send what all metrics will ask about all methods through the model at once."""
-    from ..metrics import evidence
 
     wanted: dict[Any, tuple[Any, list[Any]]] = {}  # by target: there may be several
     for _, made in explained:

@@ -8,6 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .flow import maximum_flow, normalise_rows
+
 Array = NDArray[np.floating]
 
 # How a method's layers make one map:
@@ -18,12 +20,6 @@ Array = NDArray[np.floating]
 Combine = Literal["product", "normalised", "with_identity", "flow"]
 
 
-def normalise_rows(maps: Array) -> Array:
-    """Rows that sum to 1; a row of zeros stays a row of zeros."""
-    total = maps.sum(-1, keepdims=True)
-    return np.divide(maps, total, out=np.zeros_like(maps), where=total != 0)
-
-
 def rollout(maps: Array, combine: Combine = "product") -> Array:
     """[layers, n, n] -> [layers, n, n]: how input tokens reach each token, up to each layer.
 
@@ -31,8 +27,6 @@ def rollout(maps: Array, combine: Combine = "product") -> Array:
     number, which changes nothing relative. Normalise the rows to read them as shares.
     """
     if combine == "flow":
-        from .flow import maximum_flow
-
         return maximum_flow(maps)
     identity = np.eye(maps.shape[-1])
     combined = np.empty(maps.shape, dtype=np.float64)

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CostError, spoken
-from .combine import normalise_rows
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -45,6 +44,12 @@ def check_cost(layers: int, tokens: int, rows: int = 1) -> None:
             f"{spoken(seconds)}. Shorten the text, read one row (.scores) instead of the whole "
             "rollout, or use attention_rollout."
         )
+
+
+def normalise_rows(maps: Array) -> Array:
+    """Rows that sum to 1; a row of zeros stays a row of zeros."""
+    total = maps.sum(-1, keepdims=True)
+    return np.divide(maps, total, out=np.zeros_like(maps), where=total != 0)
 
 
 def maximum_flow(maps: Array) -> Array:

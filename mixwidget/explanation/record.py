@@ -15,6 +15,8 @@ from ..errors import InputError, UnsupportedMethodError
 from ..tokens import Target, Token
 from .combine import AGGREGATES, Combine, normalise_rows, rollout, rollout_row
 from .flow import Flows
+from .frame import explanation_frame
+from .serial import dumps, read_one
 from .value import WordScore, in_a_line, same, word_scores
 
 if TYPE_CHECKING:
@@ -176,7 +178,6 @@ class Explanation:
         `kind` says what a row is: "map" (target row takes from source), "layer_score" or
         "score" (the final score of a source token).
         """
-        from .frame import explanation_frame
 
         return explanation_frame(self)
 
@@ -185,7 +186,6 @@ class Explanation:
 
         `from_json` gives it back, every number the same to the last bit.
         """
-        from .serial import dumps
 
         text = dumps([self])
         if path is not None:
@@ -202,9 +202,8 @@ class Explanation:
             source: a path, or the JSON text itself.
             method: which one, if the file holds several.
         """
-        from .serial import read_one
 
-        return read_one(source, method)
+        return read_one(source, cls, method)
 
     def plot(self, kind: str | None = None, **options: Any) -> Figure:
         """A matplotlib Figure that looks like the widget.

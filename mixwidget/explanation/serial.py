@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,9 @@ from ..tokens import Target, Token
 
 if TYPE_CHECKING:
     from .record import Explanation
+
+# The class of explanations: its own module reads and writes them, and so imports this one.
+Make = Callable[..., "Explanation"]
 
 FORMAT, VERSION = "mixwidget", 1
 _ARRAYS = ("maps", "layer_scores", "own_scores")
@@ -39,8 +42,8 @@ def dumps(explanations: Iterable[Explanation]) -> str:
     return json.dumps(whole, ensure_ascii=False, allow_nan=False)
 
 
-def loads(text: str | bytes) -> list[Explanation]:
-    """The explanations of a JSON text."""
+def loads(text: str | bytes, make: Make) -> list[Explanation]:
+    """The explanations of a JSON text; `make` is their class."""
     try:
         whole = json.loads(text)
     except ValueError as error:
@@ -53,13 +56,13 @@ def loads(text: str | bytes) -> list[Explanation]:
             "Update mixwidget, or save the explanation again."
         )
     try:
-        return [_explanation(entry) for entry in whole["explanations"]]
+        return [_explanation(entry, make) for entry in whole["explanations"]]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise NotAnExplanationError(f"The file is damaged ({reason}).") from error
 
 
-def read(source: str | bytes | os.PathLike[str]) -> list[Explanation]:
+def read(source: str | bytes | os.PathLike[str], make: Make) -> list[Explanation]:
     """The explanations of a file, or of a JSON text."""
     if isinstance(source, str) and not source.lstrip().startswith(("{", "[")):
         source = Path(source)
@@ -70,12 +73,14 @@ def read(source: str | bytes | os.PathLike[str]) -> list[Explanation]:
             raise NotAnExplanationError(
                 f"{os.fspath(source)!r} cannot be read: {error.strerror or error}."
             ) from error
-    return loads(source)
+    return loads(source, make)
 
 
-def read_one(source: str | bytes | os.PathLike[str], method: str | None = None) -> Explanation:
+def read_one(
+    source: str | bytes | os.PathLike[str], make: Make, method: str | None = None
+) -> Explanation:
     """The one explanation of a file or text; `method` chooses if there are several."""
-    found = read(source)
+    found = read(source, make)
     held = ", ".join(one.method for one in found) or "no explanation"
     if method is not None:
         found = [one for one in found if one.method == method]
@@ -106,9 +111,7 @@ def _entry(one: Explanation) -> dict[str, Any]:
     }
 
 
-def _explanation(entry: dict[str, Any]) -> Explanation:
-    from .record import Explanation
-
+def _explanation(entry: dict[str, Any], make: Make) -> Explanation:
     tokens = [
         Token(known["piece"], **{name: known[name] for name in Token.__slots__})
         for known in entry["tokens"]
@@ -120,7 +123,7 @@ def _explanation(entry: dict[str, Any]) -> Explanation:
     for name, array in arrays.items():
         if array is not None and array.shape[-1] != len(tokens):
             raise ValueError(f"{name} has the shape {array.shape} for {len(tokens)} tokens")
-    made = Explanation(
+    made = make(
         method=entry["method"],
         tokens=tokens,
         focus=entry["focus"],

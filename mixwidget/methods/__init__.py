@@ -7,7 +7,6 @@ the public function share a name, and importing a package puts it over any funct
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -30,24 +29,6 @@ __all__ = [
     "head_masks",
     "methods",
 ]
-
-# In the order in which menus and tables list them.
-_MODULES = (
-    "attention",
-    "norms",
-    "alti",
-    "value_zeroing",
-    "hta",
-    "gradients",
-    "class_activation",
-    "relevance",
-    "perturbation",
-)
-
-
-def load_all() -> None:
-    for name in _MODULES:
-        import_module(f".{name}", __name__)
 
 
 class _CallablePackage(ModuleType):

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..demo import FOLDER
 from ..errors import InputError, MissingExtraError
+from ..models import encode, open_source, record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -131,8 +133,6 @@ def head_masks(
         progress: show a progress bar.
     """
     from tqdm.auto import tqdm
-
-    from ..models import encode, open_source, record
 
     if isinstance(texts, str) or not texts:
         raise InputError("texts must be a list of at least one text.")
@@ -297,7 +297,6 @@ def _checked(parts: list[Any], shape: tuple[int, int]) -> list[Array]:
 
 def _found_masks(run: Run) -> tuple[list[Array], str]:
     """The demo model's own masks, or the heads that are positional in this text."""
-    from ..demo import FOLDER
 
     shape = (len(run.trace), run.trace.heads)
     name = getattr(run.source.model, "name_or_path", "")

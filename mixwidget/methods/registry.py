@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import InputError, UnknownMethodError
@@ -103,6 +104,19 @@ class Method:
         return {name: given.get(name, param.default) for name, param in known.items()}
 
 
+# In the order in which menus and tables list them.
+_MODULES = (
+    "attention",
+    "norms",
+    "alti",
+    "value_zeroing",
+    "hta",
+    "gradients",
+    "class_activation",
+    "relevance",
+    "perturbation",
+)
+
 _METHODS: dict[str, Method] = {}
 
 
@@ -186,9 +200,8 @@ def all_methods() -> list[Method]:
 
 def _load() -> None:
     """Methods register themselves when their module is imported."""
-    from . import load_all
-
-    load_all()
+    for name in _MODULES:
+        import_module(f".{name}", __package__)
 
 
 def forget(id: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InputError
+from ..metrics import kept_places, spearman
 from . import words
 from .canvas import (
     LEGEND_HEIGHT,
@@ -73,7 +74,6 @@ def draw_compare(
 
 def agreement_words(first: Explanation, a: Array, b: Array, special: bool) -> list[str]:
     """Spearman's rank correlation of two lists of scores, with and without special tokens."""
-    from ..metrics import kept_places, spearman
 
     ordinary = kept_places(first, special=False)
     without = _rounded(spearman(a[ordinary], b[ordinary]))

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..metrics import agreement_matrix
 from .canvas import Picture
 from .colours import scale_for
 
@@ -130,7 +131,6 @@ def plot_agreement(
         measure: "spearman", "kendall", or "jaccard" of the top 25%.
         special: whether special tokens count.
     """
-    from ..metrics import agreement_matrix
 
     if len(explanations) < 2:
         raise InputError("Agreement is between two explanations or more.")

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
+from ..metrics import scores_of
 from . import words
 from .canvas import (
     LEGEND_HEIGHT,
@@ -96,7 +97,6 @@ def scores_shown(
     Methods that score tokens per layer have no rollout: their layers are added up, as in the
     widget.
     """
-    from ..metrics import scores_of
 
     maps, layered = explanation.maps, explanation.layer_scores
     meaning = words.score_meaning(explanation)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import UnknownMethodError, UnsupportedMethodError
+from ..methods import get_method
 
 if TYPE_CHECKING:
     from ..explanation import Explanation
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
 def entry(explanation: Explanation) -> Method | None:
     """The method's entry in the registry; None for one that is not registered here."""
-    from ..methods import get_method
 
     try:
         return get_method(explanation.method)

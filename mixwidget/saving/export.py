@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, MixwidgetError
 from ..explanation import dumps
+from .page import page_of_view
 
 if TYPE_CHECKING:
     from ..explanation import Explanation
+    from ..session import Shown
 
 _MIME = {
     "html": "text/html",
@@ -36,6 +38,13 @@ def _checked(format: str) -> str:
 
 def _known() -> str:
     return ", ".join(_MIME)
+
+
+def exported_view(
+    shown: Shown, format: str, traits: Mapping[str, Any] | None, measure: bool = False
+) -> tuple[str, str, bytes]:
+    """Name, mime type and bytes of what a view shows, see `exported`."""
+    return exported(shown.explanations, format, lambda: page_of_view(shown, traits, measure))
 
 
 def exported(

@@ -16,7 +16,6 @@ import json
 import math
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,12 +28,10 @@ from ..protocol import PUSH_TOKENS, Message, Want, shrink
 from ..session import Result, describe, logger, text_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..explanation import Explanation
     from ..metrics import ReportPart as Part
     from ..models import Case
-    from ..session import Plan
+    from ..session import Shown
 
 _STATIC = Path(__file__).parents[1] / "static"
 _BYTES = 2_000_000  # packed: attention by head is coarser where all would take more,
@@ -46,24 +43,6 @@ _READY = {
 }
 _STEPS = ("curve", "random")
 _ABSENT = "It was not computed when this page was saved; that needs the notebook."
-
-
-def finished_results(plan: Plan, finished: Callable[[str], Result | None]) -> list[Result]:
-    """All that is finished for what is shown, asked for or not; the method in front first."""
-    from ..methods import all_methods
-    from ..session import make_plan
-
-    found = []
-    for id in dict.fromkeys((plan.wish.method, *(method.id for method in all_methods()))):
-        try:
-            wish = replace(plan.wish, method=id, compared=())
-            run = make_plan(wish, plan.case, {}, finished).jobs[id].run
-        except MixwidgetError:
-            continue  # it has no run for this text
-        result = finished(run)
-        if result is not None:
-            found.append(result)
-    return found
 
 
 def traits_of(case: Case, explanations: list[Explanation]) -> dict[str, Any]:
@@ -126,6 +105,19 @@ def page_of(case: Case, explanations: list[Explanation], progress: bool = True) 
         results.append(result)
     parts = measured(case, {one.method: one for one in explanations}, progress)
     return make_page(case, results, traits_of(case, explanations), parts)
+
+
+def page_of_view(shown: Shown, traits: Mapping[str, Any] | None, measure: bool) -> bytes:
+    """A page of what a view shows, with these traits.
+
+    Args:
+        measure: measure the faithfulness of all of it; otherwise the page holds what the view
+            was told last.
+    """
+    if traits is None:
+        raise MixwidgetError("There is nothing to save yet: wait until it is computed.")
+    parts = measured(shown.case, shown.aimed) if measure else shown.faithfulness
+    return make_page(shown.case, shown.results, traits, parts)
 
 
 def make_page(

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from .. import demo
 from ..errors import InputError, ModelInputError
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ def find_opener(model: Any, text: Any, tokenizer: Any) -> tuple[Callable[[], Sou
         # and a cell that imports it meanwhile would be left with an empty module.
         import transformers  # noqa: F401
     if model is ...:
-        from .. import demo
-
         return _open_demo, demo.SENTENCE if text is ... else text
     if text is ...:
         raise InputError("text is missing: MixView(model, text).")
@@ -79,7 +78,6 @@ def _quietly() -> Iterator[None]:
 
 
 def _open_demo() -> Source:
-    from .. import demo
     from ..models import open_source
 
     return replace(open_source(*demo.load()), name="demo model")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
+from ..errors import InputError, MixwidgetError
 from . import describe
 from .inbox import Wish
 from .results import Result
@@ -91,6 +91,22 @@ class Plan:
 
         case = self.case
         return resolve_target(None, case.source, case.encoding, case.trace().output, self.focus)
+
+    def results(self, finished: Callable[[str], Result | None]) -> list[Result]:
+        """All that is finished for what is shown, asked for or not; the method in front first."""
+        from ..methods import all_methods
+
+        found = []
+        for id in dict.fromkeys((self.wish.method, *(method.id for method in all_methods()))):
+            try:
+                wish = replace(self.wish, method=id, compared=())
+                run = make_plan(wish, self.case, {}, finished).jobs[id].run
+            except MixwidgetError:
+                continue  # it has no run for this text
+            result = finished(run)
+            if result is not None:
+                found.append(result)
+        return found
 
     def aimed(self, explanation: Explanation) -> Explanation:
         """An explanation as one of this target: what knows no target holds for any."""

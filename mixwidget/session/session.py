@@ -13,20 +13,19 @@ import atexit
 import contextlib
 import time
 import weakref
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import protocol
 from ..errors import CancelledError, MixwidgetError
 from ..protocol import Request, Want
-from ..saving import exported
 from . import describe
 from .cache import ByteCache
 from .inbox import Inbox, Wish
 from .measuring import Measuring
 from .plan import Job, Plan, make_plan
 from .results import Result, text_array
+from .shown import Shown
 from .telling import Listener, Teller, logger
 
 if TYPE_CHECKING:
@@ -36,6 +35,10 @@ if TYPE_CHECKING:
 # torch and transformers are imported by the worker, not by the cell that makes a session.
 
 CACHE_BYTES = 256 * 2**20
+
+# (what is shown, format, the view's traits) -> the file's name, mime type and bytes.
+Exporter = Callable[[Shown, str, Any], tuple[str, str, bytes]]
+
 _sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 
 
@@ -45,6 +48,7 @@ class Session:
     Args:
         opener: gives the model's `Source`; called once, on the worker.
         listener: who is told; held weakly by whoever made it if it should be collectable.
+        exporter: makes the file that a view asks for.
         truncate: cut a text that is too long instead of refusing it.
         cache_bytes: how much of what was computed is kept.
         idle_seconds: after this long without work the thread ends; it comes back on demand.
@@ -54,12 +58,13 @@ class Session:
         self,
         opener: Callable[[], Source],
         listener: Listener,
+        exporter: Exporter,
         *,
         truncate: bool = False,
         cache_bytes: int = CACHE_BYTES,
         idle_seconds: float = 3.0,
     ) -> None:
-        self._opener, self._truncate = opener, truncate
+        self._opener, self._export, self._truncate = opener, exporter, truncate
         self._inbox = Inbox(self, idle_seconds)
         self._tell = Teller(listener, self._inbox)
         self._measuring = Measuring(self._tell)
@@ -151,27 +156,15 @@ class Session:
                 found[method] = whole
         return found
 
-    def page(self, traits: Mapping[str, Any] | None, measure: bool = False) -> bytes:
-        """All that is finished for the shown text, as one page with these traits.
-
-        Args:
-            measure: measure the faithfulness of all of it; otherwise the page holds what the
-                view was told last.
-        """
-        from ..saving import finished_results, make_page, measured
-
+    def shown(self) -> Shown:
+        """All that is finished for the shown text: what a file of it holds."""
         plan = self._plan
-        if plan is None or self._stale() or traits is None:
+        if plan is None or self._stale():
             raise MixwidgetError("There is nothing to save yet: wait until it is computed.")
-        results = finished_results(plan, self._finished)
-        if measure:
-            found = {result.method.id: result.at(plan.focus, plan.target) for result in results}
-            faithfulness = measured(
-                plan.case, {id: plan.aimed(one) for id, one in found.items() if one is not None}
-            )
-        else:
-            faithfulness = self._measuring.known(plan)
-        return make_page(plan.case, results, traits, faithfulness)
+        results = plan.results(self._finished)
+        found = {result.method.id: result.at(plan.focus, plan.target) for result in results}
+        aimed = {id: plan.aimed(one) for id, one in found.items() if one is not None}
+        return Shown(plan.case, results, self._ready(plan), aimed, self._measuring.known(plan))
 
     def _stale(self) -> bool:
         version, _ = self._inbox.latest()
@@ -419,8 +412,7 @@ class Session:
             self._tell.post(protocol.done(request.id, missing))
             return
         if request.kind == "export":
-            page = partial(self.page, request.state)
-            name, mime, data = exported(self.explanations(), request.format, page)
+            name, mime, data = self._export(self.shown(), request.format, request.state)
             self._tell.post(protocol.file(request.id, name, mime, data))
         elif request.kind == "measure":
             self._measuring.ask(request, None if self._failure is not None else self._plan)

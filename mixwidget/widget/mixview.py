@@ -10,7 +10,6 @@ import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from traitlets import TraitError
 from .. import protocol
 from ..errors import InputError
 from ..protocol import Message
-from ..saving import exported, format_of
+from ..saving import exported_view, format_of
 from ..session import CACHE_BYTES, EMPTY_MODEL, Session, Wish, check_text, find_opener, plain
 from .controls import CONTROLS, Controls, check_method
 from .still import Still
@@ -120,7 +119,9 @@ class MixView(Controls, anywidget.AnyWidget):
             **controls,
         )
         self._chosen_focus = self.focus
-        self._session = Session(opener, _Outlet(self), truncate=truncate, cache_bytes=cache_bytes)
+        self._session = Session(
+            opener, _Outlet(self), exported_view, truncate=truncate, cache_bytes=cache_bytes
+        )
         self.on_msg(_receive)
         self.observe(_asked, list(_ASKS))
         self.observe(_views_changed, "_view_count")
@@ -175,11 +176,10 @@ class MixView(Controls, anywidget.AnyWidget):
                 tab has measured, if anything.
         """
         format = format_of(Path(path))
-        front = self.wait().explanations
-        front = {self.method: front[self.method], **front}
+        self.wait()
         assert self._session is not None
-        page = partial(self._session.page, self._page_traits(), faithfulness)
-        Path(path).write_bytes(exported(front, format, page)[2])
+        made = exported_view(self._session.shown(), format, self._page_traits(), faithfulness)
+        Path(path).write_bytes(made[2])
 
     def close(self) -> None:
         """Stop all work and take the widget off the page."""

@@ -16,6 +16,8 @@ import weakref
 import zlib
 from typing import TYPE_CHECKING, Any
 
+from ..errors import MixwidgetError
+
 if TYPE_CHECKING:
     from ..explanation import Explanation
     from .mixview import MixView
@@ -53,7 +55,6 @@ def marked(png: bytes, name: str) -> bytes:
 
 def draw(explanation: Explanation, kind: str, options: dict[str, Any]) -> tuple[bytes, int]:
     """A PNG and how wide it is to be shown; the text if the kind cannot be drawn."""
-    from ..errors import MixwidgetError
 
     try:
         figure = explanation.plot(kind, **options)
