@@ -12,7 +12,15 @@ import torch
 from ..errors import CancelledError, InputError
 from ..explanation import Explanation, Part
 from ..methods import Run, check_defined, get_method
-from ..models import Case, as_it_was, check_focus, encode, open_source, resolve_target
+from ..models import (
+    Case,
+    as_it_was,
+    check_focus,
+    encode,
+    open_source,
+    resolve_target,
+    spelling_of,
+)
 
 
 @as_it_was
@@ -55,6 +63,7 @@ def start(
     resolved = resolve_target(target, case.source, case.encoding, output, row)
     check_defined(entry, case.source, resolved)
     run = Run(case, entry, row, resolved, options)
+    run.info |= spelling_of(target, case.source, case.encoding, output, row)
     if cancelled is not None:
         run.cancelled = cancelled
     if report is not None:

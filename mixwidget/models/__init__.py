@@ -12,7 +12,14 @@ from .replay import check_rules
 from .rules import sd
 from .shadow import shadow
 from .source import Source
-from .targets import check_focus, need_target, objective, probability, resolve_target
+from .targets import (
+    check_focus,
+    need_target,
+    objective,
+    probability,
+    resolve_target,
+    spelling_of,
+)
 from .thread import as_it_was
 from .trace import Trace, record
 
@@ -51,5 +58,6 @@ __all__ = [
     "shadow",
     "source_batches",
     "spec_for",
+    "spelling_of",
     "token_embeddings",
 ]

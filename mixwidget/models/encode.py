@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..errors import InputError, TextTooLongError
 from ..tokens import Token
+from .readable import readable
 from .source import Source
 
 
@@ -142,6 +143,7 @@ def _tokens(tokenizer: Any, batch: Any, ids: list[int], fast: bool) -> list[Toke
     offsets: list[tuple[int, int] | None] = (
         list(batch["offset_mapping"]) if fast else [None] * len(ids)
     )
+    texts = readable(tokenizer, pieces, specials)
     tokens: list[Token] = []
     number, before = -1, None
     segment = 0
@@ -170,7 +172,7 @@ def _tokens(tokenizer: Any, batch: Any, ids: list[int], fast: bool) -> list[Toke
                 segment=segment,
                 start=start,
                 end=end,
-                text=_readable(piece, specials[i]),
+                text=texts[i],
             )
         )
     return tokens
@@ -195,11 +197,3 @@ def _continues(piece: str, before: str, last: Token) -> bool:
         return True
     marked = any(text.startswith(_STARTS) for text in (piece, before))
     return marked and not piece.startswith(_STARTS)
-
-
-def _readable(piece: str, special: bool) -> str:
-    if special:
-        return piece
-    for mark in ("##", "Ġ", "▁"):
-        piece = piece.removeprefix(mark)
-    return piece.removesuffix("</w>") or " "

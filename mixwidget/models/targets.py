@@ -11,7 +11,9 @@ from ..blocks import wide
 from ..errors import InputError, UnsupportedMethodError
 from ..tokens import Target, Token
 from .encode import Encoding
+from .readable import readable_piece
 from .source import Source
+from .spelling import SeveralTokensError, Spelt, spellings
 
 
 def default_focus(source: Source, encoding: Encoding) -> int:
@@ -103,7 +105,19 @@ def resolve_target(
         return Target("none", None, "no prediction (the model has no head)")
     if source.task == "question_answering":
         return _span(target, encoding, output)
-    return _single_or_contrast(target, source, output, _position(source, encoding, focus))
+    return _single_or_contrast(target, source, output, position_of(source, encoding, focus))
+
+
+def spelling_of(
+    target: Any, source: Source, encoding: Encoding, output: Any, focus: int
+) -> dict[str, Any]:
+    """How a target given as a string was read, for `info`; empty for all other targets."""
+    if not isinstance(target, str) or source.task in ("base", "classification"):
+        return {}
+    if source.task == "question_answering":
+        return {}
+    logits = _logits(output, position_of(source, encoding, focus))
+    return _spelt(target, source, logits).told()
 
 
 def need_target(target: Target, method: str) -> None:
@@ -116,22 +130,26 @@ def need_target(target: Target, method: str) -> None:
 
 
 def _single_or_contrast(target: Any, source: Source, output: Any, position: int | None) -> Target:
-    probe = Target("class", 0, "", position)
-    logits = _rows(output, probe)[0].detach().float()
+    logits = _logits(output, position)
     if isinstance(target, tuple | list):
         if len(target) != 2:
             raise InputError("A contrast takes two targets: target=(for, against).")
-        first, second = (_index(part, source, len(logits)) for part in target)
+        first, second = (_index(part, source, logits) for part in target)
         label = f"{_name(first, source)} rather than {_name(second, source)}"
         logit = float(logits[first] - logits[second])
         return Target("contrast", (first, second), label, position, logit)
-    index = int(logits.argmax()) if target is None else _index(target, source, len(logits))
+    index = int(logits.argmax()) if target is None else _index(target, source, logits)
     kind = "class" if source.task == "classification" else "token"
     share = float(logits.softmax(-1)[index])
     return Target(kind, index, _name(index, source), position, float(logits[index]), share)
 
 
-def _position(source: Source, encoding: Encoding, focus: int) -> int | None:
+def _logits(output: Any, position: int | None) -> Tensor:
+    """Of one row, [classes or vocabulary]."""
+    return _rows(output, Target("class", 0, "", position))[0].detach().float()
+
+
+def position_of(source: Source, encoding: Encoding, focus: int) -> int | None:
     """The row of the logits that the prediction is read from."""
     if source.task == "classification":
         return None
@@ -142,10 +160,15 @@ def _position(source: Source, encoding: Encoding, focus: int) -> int | None:
     return focus if not masks or focus in masks else masks[0]
 
 
-def _index(target: Any, source: Source, count: int) -> int:
+def _index(target: Any, source: Source, logits: Tensor) -> int:
+    count = len(logits)
     what = "class" if source.task == "classification" else "token id"
     if isinstance(target, str):
-        return _named(target, source)
+        if source.task == "classification":
+            return _labelled(target, source)
+        spelt = _spelt(target, source, logits)
+        spelt.warn(target)
+        return spelt.chosen.ids[0]
     if isinstance(target, bool) or not hasattr(target, "__index__"):
         raise InputError(
             f"target must be a {what} or its name, not {type(target).__name__}. "
@@ -158,23 +181,28 @@ def _index(target: Any, source: Source, count: int) -> int:
     return index
 
 
-def _named(target: str, source: Source) -> int:
-    if source.task == "classification":
-        labels = source.labels
-        matches = [i for i, label in enumerate(labels) if label == target] or [
-            i for i, label in enumerate(labels) if label.lower() == target.lower()
-        ]
-        if len(matches) != 1:
-            raise InputError(f"target {target!r} is not one of the classes {', '.join(labels)}.")
-        return matches[0]
-    tokenizer = source.tokenizer
-    known = tokenizer.convert_tokens_to_ids(target)
-    if known is not None and known != tokenizer.unk_token_id:
-        return int(known)
-    for spelling in (f" {target}", target):  # word-initial pieces carry the space before them
-        ids = tokenizer(spelling, add_special_tokens=False)["input_ids"]
-        if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
-            return int(ids[0])
+def _labelled(target: str, source: Source) -> int:
+    labels = source.labels
+    matches = [i for i, label in enumerate(labels) if label == target] or [
+        i for i, label in enumerate(labels) if label.lower() == target.lower()
+    ]
+    if len(matches) != 1:
+        raise InputError(f"target {target!r} is not one of the classes {', '.join(labels)}.")
+    return matches[0]
+
+
+def _spelt(target: str, source: Source, logits: Tensor) -> Spelt:
+    """A string as the one token it is likeliest to be there."""
+    ways = spellings(source.tokenizer, target)
+    single = [way for way in ways if len(way.ids) == 1 and way.ids[0] < len(logits)]
+    if single:
+        shares = logits.double().log_softmax(-1)
+        return Spelt.of(single, [float(shares[way.ids[0]]) for way in single])
+    if ways and source.task in ("causal_lm", "seq2seq_lm"):
+        raise SeveralTokensError(
+            f"target {target!r} is {len(ways[0].ids)} tokens of this model's vocabulary, which is "
+            f"an answer: pass answer={target!r}."
+        )
     raise InputError(
         f"target {target!r} is not a single token of this model's vocabulary. Give one token, "
         "or its id."
@@ -184,7 +212,7 @@ def _named(target: str, source: Source) -> int:
 def _name(index: int, source: Source) -> str:
     if source.task == "classification":
         return source.labels[index]
-    return str(source.tokenizer.convert_ids_to_tokens(index))
+    return readable_piece(source.tokenizer, index)
 
 
 def _span(target: Any, encoding: Encoding, output: Any) -> Target:
