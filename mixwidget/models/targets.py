@@ -117,7 +117,7 @@ def spelling_of(
     if source.task == "question_answering":
         return {}
     logits = _logits(output, position_of(source, encoding, focus))
-    return _spelt(target, source, logits).told()
+    return _likeliest(target, source, logits).told()
 
 
 def need_target(target: Target, method: str) -> None:
@@ -166,7 +166,7 @@ def _index(target: Any, source: Source, logits: Tensor) -> int:
     if isinstance(target, str):
         if source.task == "classification":
             return _labelled(target, source)
-        spelt = _spelt(target, source, logits)
+        spelt = _likeliest(target, source, logits)
         spelt.warn(target)
         return spelt.chosen.ids[0]
     if isinstance(target, bool) or not hasattr(target, "__index__"):
@@ -191,7 +191,7 @@ def _labelled(target: str, source: Source) -> int:
     return matches[0]
 
 
-def _spelt(target: str, source: Source, logits: Tensor) -> Spelt:
+def _likeliest(target: str, source: Source, logits: Tensor) -> Spelt:
     """A string as the one token it is likeliest to be there."""
     ways = spellings(source.tokenizer, target)
     single = [way for way in ways if len(way.ids) == 1 and way.ids[0] < len(logits)]
