@@ -5,6 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from .errors import InputError
+
+
+def check_text(text: Any, name: str) -> None:
+    """Refuse what no tokenizer can make tokens of: the one check of texts."""
+    if not isinstance(text, str):
+        raise InputError(f"{name} must be a string, not {type(text).__name__}.")
+    if not text.strip():
+        raise InputError(f"{name} is empty; give it at least one word.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{name} holds a lone surrogate (half of a character) at position {error.start}, "
+            "which no tokenizer can read. Remove it."
+        ) from error
+
 
 class Token(str):
     """The tokenizer's piece as a string ("##ing"), with what is known about it.

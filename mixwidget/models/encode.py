@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError, TextTooLongError
-from ..tokens import Token
+from ..tokens import Token, check_text
 from .readable import readable
 from .source import Source
 
@@ -45,9 +45,9 @@ def encode(
     source: Source, text: str, text_pair: str | None = None, truncate: bool = False
 ) -> Encoding:
     """Tokenize. Empty text, wrong types and too long text raise an `InputError`."""
-    _check_text(text, "text")
+    check_text(text, "text")
     if text_pair is not None:
-        _check_text(text_pair, "text_pair")
+        check_text(text_pair, "text_pair")
     tokenizer, limit = source.tokenizer, source.limit
     if not callable(tokenizer):
         raise InputError(f"tokenizer is {type(tokenizer).__name__}, not a transformers tokenizer.")
@@ -119,20 +119,6 @@ def _with_prefix(source: Source, encoding: Encoding) -> Encoding:
     inputs = {**encoding.inputs, "decoder_input_ids": ids}
     inputs.pop("token_type_ids", None)
     return Encoding(encoding.text, encoding.text_pair, tokens, inputs)
-
-
-def _check_text(text: Any, name: str) -> None:
-    if not isinstance(text, str):
-        raise InputError(f"{name} must be a string, not {type(text).__name__}.")
-    if not text.strip():
-        raise InputError(f"{name} is empty; give it at least one word.")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"{name} holds a lone surrogate (half of a character) at position {error.start}, "
-            "which no tokenizer can read. Remove it."
-        ) from error
 
 
 def _tokens(tokenizer: Any, batch: Any, ids: list[int], fast: bool) -> list[Token]:

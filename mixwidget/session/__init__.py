@@ -3,7 +3,7 @@
 from . import describe
 from .describe import EMPTY_MODEL, plain
 from .inbox import Wish
-from .opening import check_text, find_opener
+from .opening import find_opener
 from .results import Result, text_array
 from .session import CACHE_BYTES, Session
 from .shown import Shown
@@ -16,7 +16,6 @@ __all__ = [
     "Session",
     "Shown",
     "Wish",
-    "check_text",
     "describe",
     "find_opener",
     "logger",

@@ -19,15 +19,6 @@ if TYPE_CHECKING:
 _NO_TOKENIZER = object()
 
 
-def check_text(text: Any, name: str) -> None:
-    if text is None and name == "text_pair":
-        return
-    if not isinstance(text, str):
-        raise InputError(f"{name} must be a string, not {type(text).__name__}.")
-    if not text.strip() and name == "text":
-        raise InputError(f"{name} is empty; give it at least one word.")
-
-
 def find_opener(model: Any, text: Any, tokenizer: Any) -> tuple[Callable[[], Source], Any]:
     """How the worker gets the model, and the text. What is cheap to find wrong raises here."""
     if model is ... or isinstance(model, str | os.PathLike):

@@ -16,6 +16,7 @@ from traitlets import TraitError, validate
 from ..errors import MixwidgetError
 from ..protocol import AGGREGATES
 from ..session import describe
+from ..tokens import check_text
 
 if TYPE_CHECKING:
     from ..models import Case
@@ -102,21 +103,16 @@ class Controls(traitlets.HasTraits):
     @validate("text")
     @_checked
     def _check_text(self, value: Any) -> str:
-        if not isinstance(value, str):
-            raise TraitError(f"text must be a string, not {type(value).__name__}.")
-        if not value.strip():
-            raise TraitError("text is empty; give it at least one word.")
-        return value
+        check_text(value, "text")
+        return str(value)
 
     @validate("text_pair")
     @_checked
     def _check_text_pair(self, value: Any) -> str:
         value = "" if value is None else value
-        if not isinstance(value, str):
-            raise TraitError(f"text_pair must be a string, not {type(value).__name__}.")
-        if value and not value.strip():
-            raise TraitError('text_pair is blank; give it a word, or "" for no pair.')
-        return value
+        if value != "":  # no pair
+            check_text(value, "text_pair")
+        return str(value)
 
     @validate("method")
     @_checked

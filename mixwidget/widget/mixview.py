@@ -22,7 +22,8 @@ from .. import protocol
 from ..errors import InputError
 from ..protocol import Message
 from ..saving import exported_view, format_of
-from ..session import CACHE_BYTES, EMPTY_MODEL, Session, Wish, check_text, find_opener, plain
+from ..session import CACHE_BYTES, EMPTY_MODEL, Session, Wish, find_opener, plain
+from ..tokens import check_text
 from .controls import CONTROLS, Controls, check_method
 from .still import Still
 
@@ -98,8 +99,9 @@ class MixView(Controls, anywidget.AnyWidget):
         **controls: Any,
     ) -> None:
         opener, text = find_opener(model, text, tokenizer)
-        for name, given in (("text", text), ("text_pair", text_pair)):
-            check_text(given, name)
+        check_text(text, "text")
+        if text_pair:
+            check_text(text_pair, "text_pair")
         check_method(method)
         _check_names(controls)
         # Before anything is sent or observed: both may come from another thread.
