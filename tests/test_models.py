@@ -136,6 +136,7 @@ def test_wrong_spec_warns_and_names_the_layer():
         case = prepare(model, TEXT, tokenizer=tiny.tokenizer())
         with pytest.warns(UserWarning, match="Layer 2"):
             case.adds_up(2)
+            case.warn()
     finally:
         _FAMILIES["bert"] = right
 

@@ -142,6 +142,7 @@ def _run(
     begin = time.perf_counter()
     run = start(case, id, target=target, focus=focus, params=params, report=show.report(id))
     collected = list(parts(run))
+    case.warn()
     one = assemble(run, collected, time.perf_counter() - begin)
     show.say(f"{id}: {one.info['seconds']:.2f} s")
     return one

@@ -72,11 +72,15 @@ def start(
 
 
 def parts(run: Run) -> Iterator[Part]:
-    """The method's parts as they are computed. Closing the generator ends the work."""
+    """The method's parts as they are computed, then the proof that the layers they stand on add
+    up. Closing the generator ends the work."""
     work = run.method.run(run, **run.options)
     try:
         while (part := _next(run, work)) is not None:
             yield part
+        for layer in range(len(run.trace)):
+            run.check()
+            run.case.adds_up(layer)
     finally:
         _close(work)
 
@@ -93,16 +97,15 @@ def _close(work: Any) -> None:
     work.close()
 
 
-@as_it_was
 def assemble(run: Run, collected: Sequence[Part], seconds: float = 0.0) -> Explanation:
-    """The parts of a finished run as one Explanation."""
+    """The parts of a finished run as one Explanation. Computes nothing."""
     layered = sorted((p for p in collected if p.layer is not None), key=lambda p: p.layer or 0)
     maps = [p.map for p in layered if p.map is not None]
     scores = [p.scores for p in layered if p.scores is not None]
     own = next((p.scores for p in collected if p.layer is None), None)
     info: dict[str, Any] = {
         "model": run.source.name,
-        "adds_up": [run.case.adds_up(layer) for layer in range(len(run.trace))],
+        "adds_up": run.case.known_errors(),
         "seconds": seconds,
         **({"layers": run.trace.names} if any(run.trace.names) else {}),
         **run.info,
@@ -217,4 +220,5 @@ def explain(
     case = prepare(model, text, tokenizer=tokenizer, text_pair=text_pair, truncate=truncate)  # type: ignore[arg-type]
     run = start(case, method, target=target, focus=focus, params=params)
     collected = list(parts(run))
+    case.warn()
     return assemble(run, collected, time.perf_counter() - begin)

@@ -1,6 +1,6 @@
 """What comes out, as values without torch."""
 
-from .combine import Combine, normalise_rows, rollout
+from .combine import Combine, Rolling, normalise_rows
 from .flow import check_cost, flow_rows, flow_seconds
 from .record import Explanation, Part
 from .serial import dumps
@@ -10,11 +10,11 @@ __all__ = [
     "Combine",
     "Explanation",
     "Part",
+    "Rolling",
     "WordScore",
     "check_cost",
     "dumps",
     "flow_rows",
     "flow_seconds",
     "normalise_rows",
-    "rollout",
 ]

@@ -28,20 +28,34 @@ def rollout(maps: Array, combine: Combine = "product") -> Array:
     """
     if combine == "flow":
         return maximum_flow(maps)
-    identity = np.eye(maps.shape[-1])
-    combined = np.empty(maps.shape, dtype=np.float64)
-    for layer, map in enumerate(maps):
-        step = map.astype(np.float64)
-        if combine == "normalised":
+    rolling = Rolling(combine)
+    for map in maps:
+        rolling.add(map)
+    return np.stack(rolling.maps) if rolling.maps else np.empty(maps.shape)
+
+
+class Rolling:
+    """A rollout as its layers come in, from the lowest up; `maps` are those so far, [n, n] each."""
+
+    def __init__(self, combine: Combine) -> None:
+        self.combine = combine
+        self.maps: list[Array] = []
+
+    def __len__(self) -> int:
+        return len(self.maps)
+
+    def add(self, map: Array) -> None:
+        """One more layer on top."""
+        step: Array = map.astype(np.float64)
+        if self.combine == "normalised":
             step = normalise_rows(step)
-        elif combine == "with_identity":
-            step = step + identity
-        product = step @ combined[layer - 1] if layer else step
-        if combine == "product":
+        elif self.combine == "with_identity":
+            step = step + np.eye(len(step))
+        product: Array = step @ self.maps[-1] if self.maps else step
+        if self.combine == "product":
             peak = np.abs(product).max(initial=0.0)
             product = product / peak if peak > 1e6 else product
-        combined[layer] = product
-    return combined
+        self.maps.append(product)
 
 
 def rollout_row(maps: Array, row: int, combine: Combine = "product") -> Array:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, UnsupportedMethodError
 from ..tokens import Target, Token
-from .combine import AGGREGATES, Combine, normalise_rows, rollout, rollout_row
+from .combine import AGGREGATES, Combine, Rolling, normalise_rows, rollout, rollout_row
 from .flow import Flows
 from .frame import explanation_frame
 from .serial import dumps, read_one
@@ -121,6 +121,12 @@ class Explanation:
         combined = self.layer_scores.astype(np.float64)
         total = combined.mean(0) if self.scores_from == "mean" else combined.sum(0)
         return np.asarray(total, dtype=np.float32)
+
+    def rolled_out(self, rolling: Rolling) -> Explanation:
+        """The same, with a rollout that was made while the layers came in."""
+        if self.maps is not None and len(rolling) == len(self.maps):
+            self.__dict__["_combined"] = np.stack(rolling.maps)
+        return self
 
     @cached_property
     def _combined(self) -> NDArray[np.floating]:

@@ -126,7 +126,9 @@ def explain_case(
 ) -> Explanation:
     """`explain` on a case, so that several methods share its recorded pass."""
     run = start(case, method, target=target, focus=focus, params=params, cancelled=cancelled)
-    return assemble(run, list(parts(run)))
+    collected = list(parts(run))
+    run.case.warn()
+    return assemble(run, collected)
 
 
 # What is known lives as long as the case it is about or, if metrics are given a model and no

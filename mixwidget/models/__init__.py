@@ -5,7 +5,7 @@ from .encode import Encoding, encode
 from .families import families, register_family, spec_for
 from .gradients import Prediction, gradients, recorded_with_graph, source_batches, token_embeddings
 from .memory import check_memory
-from .opening import open_source
+from .opening import open_model, open_source, with_tokenizer
 from .predict import WAYS, By, edit, neutral_token, predict
 from .relevance import HeadFilter, LayerRelevance, Walk
 from .replay import check_rules
@@ -47,6 +47,7 @@ __all__ = [
     "need_target",
     "neutral_token",
     "objective",
+    "open_model",
     "open_source",
     "predict",
     "probability",
@@ -60,4 +61,5 @@ __all__ = [
     "spec_for",
     "spelling_of",
     "token_embeddings",
+    "with_tokenizer",
 ]

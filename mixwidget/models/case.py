@@ -47,6 +47,7 @@ class Case:
         self._trace: Trace | None = None
         self._lock = threading.Lock()
         self._errors: dict[int, float] = {}
+        self._warned: set[int] = set()
 
     @property
     def recorded(self) -> bool:
@@ -72,19 +73,24 @@ class Case:
         self._trace = None
 
     @as_it_was
-    def adds_up(self, layer: int, warn: bool = True) -> float:
+    def adds_up(self, layer: int) -> float:
         """Relative error of the decomposition in one layer, computed once."""
         if layer not in self._errors:
             with torch.no_grad():
                 self._errors[layer] = self.trace().adds_up(layer)
-            if warn and self._errors[layer] > WARN_ABOVE:
+        return self._errors[layer]
+
+    def warn(self) -> None:
+        """Say once which layers are not to be believed. Called by what the user calls."""
+        for layer, error in sorted(self._errors.items()):
+            if error > WARN_ABOVE and layer not in self._warned:
+                self._warned.add(layer)
                 warnings.warn(
                     f"Layer {layer} of {self.source.name}: the parts differ from the model's own "
-                    f"output by {self._errors[layer]:.1%}. Its block is not understood; do not "
+                    f"output by {error:.1%}. Its block is not understood; do not "
                     "trust maps built on it.",
-                    stacklevel=7,  # the caller of `explain`
+                    stacklevel=3,
                 )
-        return self._errors[layer]
 
     def known_errors(self) -> list[float]:
         """The relative errors that have been computed, all layers or none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,18 @@ from .source import Source, Task, _spec
 
 def open_source(model: Any, tokenizer: Any = None) -> Source:
     """Find model, tokenizer and task. Raises a typed error that says what to pass instead."""
+    return with_tokenizer(open_model(model, tokenizer))
+
+
+def with_tokenizer(source: Source) -> Source:
+    """The same with a tokenizer: where none was given, the one the model was made with."""
+    if source.tokenizer is not None:
+        return source
+    return replace(source, tokenizer=_find_tokenizer(source.model))
+
+
+def open_model(model: Any, tokenizer: Any = None) -> Source:
+    """Find model and task; the tokenizer, which may take longer, is looked for afterwards."""
     if isinstance(model, Source):
         return model
     name = ""
@@ -38,7 +51,7 @@ def open_source(model: Any, tokenizer: Any = None) -> Source:
         )
     _spec(model)  # a model that cannot be taken apart is refused before anything else
     name = name or getattr(model, "name_or_path", "") or type(model).__name__
-    source = Source(model, tokenizer or _find_tokenizer(model), name, _task(model))
+    source = Source(model, tokenizer, name, _task(model))
     if source.spec.decoder is not None and source.task != "seq2seq_lm":
         raise UnsupportedModelError(
             f"{type(model).__name__}: of encoder-decoders only those that generate text can be "

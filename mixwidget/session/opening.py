@@ -16,8 +16,6 @@ from ..errors import InputError, ModelInputError
 if TYPE_CHECKING:
     from ..models import Source
 
-_NO_TOKENIZER = object()
-
 
 def find_opener(model: Any, text: Any, tokenizer: Any) -> tuple[Callable[[], Source], Any]:
     """How the worker gets the model, and the text. What is cheap to find wrong raises here."""
@@ -37,11 +35,10 @@ def find_opener(model: Any, text: Any, tokenizer: Any) -> tuple[Callable[[], Sou
     if not isinstance(model, str | os.PathLike):
         if "torch" not in sys.modules:
             raise ModelInputError(f"{type(model).__name__} is not a transformers model.")
-        from ..models import Source, open_source
+        from ..models import open_model
 
-        if not isinstance(model, Source):
-            # Is it a model that can be explained? Its tokenizer may take longer to find.
-            open_source(model, tokenizer if tokenizer is not None else _NO_TOKENIZER)
+        # Whether it can be explained is said in the cell; a tokenizer may take longer to find.
+        model = open_model(model, tokenizer)
     return partial(_open, model, tokenizer), text
 
 

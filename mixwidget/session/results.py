@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..explanation import Combine, Explanation, Part, flow_seconds, normalise_rows, rollout
-from ..protocol import PUSH_TOKENS, Want, shrink
+from ..explanation import Explanation, Part, Rolling, flow_seconds, normalise_rows
+from ..protocol import Want, shrink
 
 if TYPE_CHECKING:
     from ..methods import Method
@@ -19,15 +19,6 @@ Array = NDArray[Any]
 
 # What may be computed on request, between the chunks of other work.
 _QUICK_SECONDS = 2.0
-
-
-def next_rollout(before: Array | None, map: Array, combine: Combine) -> Array:
-    """One more layer on top of a rollout; the same as `aggregate.rollout` over all of them."""
-    if before is None:
-        return rollout(map[None], combine)[0]
-    if combine == "with_identity":
-        before = before - np.eye(len(before))  # it is put back as that of the first layer
-    return rollout(np.stack([before, map]), combine)[1]
 
 
 class Result:
@@ -46,7 +37,7 @@ class Result:
         self.pushed_focus: int | None = None
         self._maps: dict[int, Array] = {}
         self._scores: dict[int, Array] = {}
-        self._rollouts: list[Array] = []
+        self._rolling = Rolling(method.combine)
 
     @property
     def follows_focus(self) -> bool:
@@ -86,16 +77,15 @@ class Result:
         """Extend the rollout by the layers that have come in without a gap below them."""
         if self.method.combine == "flow":
             return []  # a flow needs all layers at once
-        first = len(self._rollouts)
-        while (layer := len(self._rollouts)) in self._maps:
-            before = self._rollouts[-1] if layer else None
-            self._rollouts.append(next_rollout(before, self._maps[layer], self.method.combine))
-        return list(range(first, len(self._rollouts)))
+        first = len(self._rolling)
+        while (layer := len(self._rolling)) in self._maps:
+            self._rolling.add(self._maps[layer])
+        return list(range(first, len(self._rolling)))
 
     def finish(self, explanation: Explanation) -> list[Want]:
         """Take in the finished explanation; the arrays that exist now and did not before."""
-        self.explanation = explanation
-        self._maps, self._scores, self._rollouts = {}, {}, []
+        self.explanation = explanation.rolled_out(self._rolling)
+        self._maps, self._scores, self._rolling = {}, {}, Rolling(self.method.combine)
         new = [Want(self.run, "scores", focus=explanation.focus)]
         if explanation.maps is not None and self.method.combine == "flow":
             layers = range(len(explanation.maps))
@@ -153,8 +143,8 @@ class Result:
                 return None  # whole maps of flows would hold up everything else
             if whole is not None:
                 return whole.rollout(layer)
-            known = layer < len(self._rollouts)
-            return normalise_rows(self._rollouts[layer]) if known else None
+            known = layer < len(self._rolling)
+            return normalise_rows(self._rolling.maps[layer]) if known else None
         maps = {} if whole is None or whole.maps is None else dict(enumerate(whole.maps))
         maps = maps or self._maps
         if how == "layer":
@@ -178,26 +168,6 @@ class Result:
             return np.stack(rows) if len(rows) == len(rolled) else None
         alone = whole.maps[:, row]
         return alone if how == "layer" else np.cumsum(alone, axis=0, dtype=np.float64)
-
-    def pushes(self, new: list[Want], focus: int) -> list[Want]:
-        """Which of the new arrays are sent unasked: all maps of a short text, of a long one
-        overviews, and the rows of the focus once it is finished."""
-        out = []
-        for want in new:
-            if want.what in ("layer", "rollout") and self.tokens > PUSH_TOKENS:
-                want = Want(self.run, "overview", want.layer, of=want.what)
-            out.append(want)
-        if self.explanation is not None:
-            out += self.focus_pushes(focus)
-        return list(dict.fromkeys(out))
-
-    def focus_pushes(self, focus: int) -> list[Want]:
-        """What a change of focus sends although nothing is computed."""
-        self.pushed_focus = focus
-        out = [Want(self.run, "scores", focus=focus)]
-        if self.tokens > PUSH_TOKENS and self.method.yields == "maps":
-            out += [Want(self.run, "rows", of=of, focus=focus) for of in ("rollout", "layer")]
-        return out
 
 
 def text_array(case: Case, want: Want) -> Array | None:

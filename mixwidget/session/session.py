@@ -25,6 +25,7 @@ from .inbox import Inbox, Wish
 from .measuring import Measuring
 from .plan import Job, Plan, make_plan
 from .results import Result, text_array
+from .sending import Sender
 from .shown import Shown
 from .telling import Listener, Teller, logger
 
@@ -67,6 +68,7 @@ class Session:
         self._opener, self._export, self._truncate = opener, exporter, truncate
         self._inbox = Inbox(self, idle_seconds)
         self._tell = Teller(listener, self._inbox)
+        self._sender = Sender(self._tell)
         self._measuring = Measuring(self._tell)
         self._cache = ByteCache(cache_bytes)
         self._source: Source | None = None
@@ -269,10 +271,8 @@ class Session:
         self._show(**values)
         for job in plan.jobs.values():
             result: Result | None = self._cache.get(job.run)
-            if result is None or job.state != "ready" or not result.follows_focus:
-                continue
-            if result.pushed_focus != plan.focus:
-                self._tell.push(result, result.focus_pushes(plan.focus))
+            if result is not None and job.state == "ready":
+                self._sender.looked_at(result, plan.focus)
 
     def _finished(self, run: str) -> Result | None:
         result: Result | None = self._cache.get(run)
@@ -306,14 +306,11 @@ class Session:
                     collected.append(part)
                     new = result.add(part)
                     job.done_layers = result.done_layers
-                    self._tell.push(result, result.pushes(new, self._focus()))
+                    self._sender.grown(result, new, self._focus())
                     run.check()
-            for layer in range(len(case.trace())):  # quietly: no warning from a thread
-                run.check()
-                case.adds_up(layer, warn=False)
             job.seconds = time.perf_counter() - job.begun
             new = result.finish(engine.assemble(run, collected, job.seconds))
-            self._tell.push(result, result.pushes(new, self._focus()))
+            self._sender.grown(result, new, self._focus())
         except CancelledError:
             if job.state == "computing":  # overtaken, not stopped: begun again when wanted
                 job.state, job.progress, job.done_layers = "waiting", 0.0, []

@@ -6,10 +6,8 @@ import logging
 import time
 from typing import Any, Protocol
 
-from .. import protocol
-from ..protocol import Message, Want
+from ..protocol import Message
 from .inbox import Inbox
-from .results import Result
 
 logger = logging.getLogger("mixwidget")
 logger.addHandler(logging.NullHandler())  # threads do not write into the notebook
@@ -58,11 +56,3 @@ class Teller:
             self._listener.post(message)
         except Exception:
             logger.exception("A message could not be sent.")
-
-    def push(self, result: Result, wants: list[Want]) -> None:
-        """Send arrays of a run that nobody has asked for, numbered."""
-        for want in wants:
-            values = result.array(want)
-            if values is not None:
-                self.post(protocol.array(want, values, seq=result.seq))
-                result.seq += 1
