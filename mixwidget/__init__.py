@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from . import metrics as metrics
     from .blocks import BlockSpec as BlockSpec
     from .engine import explain as explain
+    from .engine import explain_frame as explain_frame
     from .engine import mixing_ratios as mixing_ratios
     from .engine import stream as stream
     from .evaluation import benchmark as benchmark
     from .explanation import Explanation as Explanation
+    from .explanation import Failure as Failure
     from .explanation import Part as Part
     from .methods import HeadMasks as HeadMasks
     from .methods import head_masks as head_masks
@@ -31,11 +33,13 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "BlockSpec": ".blocks",
     "Explanation": ".explanation",
+    "Failure": ".explanation",
     "MixView": ".widget",
     "Part": ".explanation",
     "HeadMasks": ".methods",
     "benchmark": ".evaluation",
     "explain": ".engine",
+    "explain_frame": ".engine",
     "mixing_ratios": ".engine",
     "head_masks": ".methods",
     "plot_agreement": ".plots",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import torch
 
-from ..errors import CancelledError, InputError
+from ..errors import CancelledError
 from ..explanation import Explanation, Part
 from ..methods import Run, check_defined, get_method
 from ..models import (
@@ -149,76 +149,18 @@ def stream(
     return parts(start(case, method, target=target, focus=focus, params=params))
 
 
-@overload
-def explain(
-    model: Any,
-    text: str,
-    method: str = "alti",
+def explain_case(
+    case: Case,
+    method: str,
     *,
-    tokenizer: Any = None,
-    text_pair: str | None = None,
     target: Any = None,
     focus: Any = None,
-    truncate: bool = False,
+    cancelled: Callable[[], bool] | None = None,
     **params: Any,
-) -> Explanation: ...
-
-
-@overload
-def explain(
-    model: Any,
-    text: list[str] | tuple[str, ...],
-    method: str = "alti",
-    *,
-    tokenizer: Any = None,
-    text_pair: Sequence[str] | None = None,
-    target: Any = None,
-    focus: Any = None,
-    truncate: bool = False,
-    **params: Any,
-) -> list[Explanation]: ...
-
-
-def explain(
-    model: Any,
-    text: str | Sequence[str],
-    method: str = "alti",
-    *,
-    tokenizer: Any = None,
-    text_pair: str | Sequence[str] | None = None,
-    target: Any = None,
-    focus: Any = None,
-    truncate: bool = False,
-    **params: Any,
-) -> Explanation | list[Explanation]:
-    """Explain a text: how its tokens mix, or which of them drove the prediction.
-
-    Args:
-        model: a transformers model, the name or folder of one, or a pipeline.
-        text: one text, or a list of texts (a list of explanations comes back).
-        method: an id from `methods()`.
-        tokenizer: needed only if it cannot be found from the model.
-        text_pair: the second text of a pair.
-        target: class (index or name), token (id or text), (start, end) for question
-            answering, or a pair of targets for a contrast; None means what the model predicts.
-        focus: the token whose row is read; None means [CLS], the mask, or the last token.
-        truncate: cut a text that is too long instead of raising.
-        **params: the method's own options, see `methods()`.
-    """
-    get_method(method).options(params)  # a wrong name is cheaper to find before loading a model
-    if not isinstance(text, str) and isinstance(text, Sequence):
-        source = open_source(model, tokenizer)
-        pairs = [text_pair] * len(text) if text_pair is None else list(text_pair)
-        if len(pairs) != len(text):
-            raise InputError(f"There are {len(text)} texts but {len(pairs)} text pairs.")
-        options = {"target": target, "focus": focus, "truncate": truncate, **params}
-        return [
-            explain(source, one, method, text_pair=pair, **options)
-            for one, pair in zip(text, pairs, strict=True)
-        ]
+) -> Explanation:
+    """`explain` on a case, so that several methods share its recorded pass."""
     begin = time.perf_counter()
-    case = prepare(model, text, tokenizer=tokenizer, text_pair=text_pair, truncate=truncate)  # type: ignore[arg-type]
-    run = start(case, method, target=target, focus=focus, params=params)
+    run = start(case, method, target=target, focus=focus, params=params, cancelled=cancelled)
     collected = list(parts(run))
     case.warn()
     return assemble(run, collected, time.perf_counter() - begin)

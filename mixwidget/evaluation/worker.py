@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..engine import prepare
+from ..engine import explain_case, prepare
 from ..errors import UnsupportedMethodError
-from ..metrics import Choice, evidence, explain_case, get_metric
+from ..metrics import Choice, evidence, get_metric
 from ..models import open_source
 from .examples import Example, tokens_of_spans
 

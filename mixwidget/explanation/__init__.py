@@ -1,14 +1,16 @@
 """What comes out, as values without torch."""
 
 from .combine import Combine, Rolling, normalise_rows
+from .failure import Failure
 from .flow import check_cost, flow_rows, flow_seconds
 from .record import Explanation, Part
 from .serial import dumps
-from .value import WordScore
+from .value import WordScore, shortened
 
 __all__ = [
     "Combine",
     "Explanation",
+    "Failure",
     "Part",
     "Rolling",
     "WordScore",
@@ -17,4 +19,5 @@ __all__ = [
     "flow_rows",
     "flow_seconds",
     "normalise_rows",
+    "shortened",
 ]

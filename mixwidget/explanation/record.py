@@ -138,6 +138,10 @@ class Explanation:
         return Flows(self._need_maps())
 
     def _need_maps(self) -> Array:
+        if self.maps is None and self.info.get("keep") == "scores":
+            raise UnsupportedMethodError(
+                'Only the scores were kept of this text: leave keep="scores" out for its maps.'
+            )
         if self.maps is None:
             raise UnsupportedMethodError(
                 f"{self.method} scores tokens and has no maps to roll out; see .scores."

@@ -4,6 +4,7 @@ Those that ask the model take it as their second argument (or its `Case`), and s
 they ask: `comprehensiveness(e, model)` then `sufficiency(e, model)` runs no text twice.
 """
 
+from ..engine import explain_case
 from .alignment import (
     blank_out_rho,
     cue_ap,
@@ -22,7 +23,7 @@ from .comparison import (
     kept_places,
     spearman,
 )
-from .evidence import Evidence, evidence, explain_case, scores_of
+from .evidence import Evidence, evidence, scores_of
 from .faithfulness import Curve, aopc, comprehensiveness, curve, log_odds, sufficiency
 from .probing import anisotropy, compression, layer_features, mean_cosine
 from .report import SEEDS, ReportPart, faithfulness, faithfulness_report

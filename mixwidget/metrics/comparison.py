@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from ..engine import explain_case
 from ..errors import InputError, UnsupportedMethodError
 from ..explanation import Explanation
 from ..methods import get_method
-from .evidence import Values, evidence, explain_case, scores_of
+from .evidence import Values, evidence, scores_of
 from .faithfulness import tokens_in
 
 MEASURES = ("spearman", "kendall", "jaccard")

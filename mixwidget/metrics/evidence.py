@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..engine import assemble, parts, start
+from ..engine import explain_case
 from ..errors import InputError
 from ..explanation import Explanation
 from ..models import WAYS, By, Case, Encoding, Source, edit, need_target, open_source, predict
@@ -113,22 +113,6 @@ def _key(gone: Iterable[int], by: By) -> Removal:
         raise InputError(f"by is {by!r}; it can be {', '.join(WAYS)}.")
     gone = frozenset(gone)
     return gone, (by if gone else "delete")  # the whole text is the same whatever `by` is
-
-
-def explain_case(
-    case: Case,
-    method: str,
-    *,
-    target: Any = None,
-    focus: Any = None,
-    cancelled: Callable[[], bool] | None = None,
-    **params: Any,
-) -> Explanation:
-    """`explain` on a case, so that several methods share its recorded pass."""
-    run = start(case, method, target=target, focus=focus, params=params, cancelled=cancelled)
-    collected = list(parts(run))
-    run.case.warn()
-    return assemble(run, collected)
 
 
 # What is known lives as long as the case it is about or, if metrics are given a model and no

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engine import explain_case
 from ..errors import CancelledError, MixwidgetError
 from ..explanation import Explanation
 from ..methods import get_method
 from ..models import By, Case, neutral_token
 from .comparison import agreement_matrix
-from .evidence import Evidence, Removal, evidence, explain_case
+from .evidence import Evidence, Removal, evidence
 from .faithfulness import REMOVAL_METRICS, curve_counts
 from .table import FAITHFULNESS, get_metric
 
