@@ -29,7 +29,7 @@ def check_focus(focus: Any, source: Source, encoding: Encoding) -> int:
     if focus is None:
         return default_focus(source, encoding)
     if isinstance(focus, str):
-        return _spelt(focus, encoding.tokens)
+        return _place_of(focus, encoding.tokens)
     n = len(encoding.tokens)
     if isinstance(focus, bool) or not hasattr(focus, "__index__"):
         raise InputError(
@@ -41,7 +41,7 @@ def check_focus(focus: Any, source: Source, encoding: Encoding) -> int:
     return index % n
 
 
-def _spelt(text: str, tokens: list[Token]) -> int:
+def _place_of(text: str, tokens: list[Token]) -> int:
     """The place of the one token that reads so, as it is shown or as the tokenizer writes it."""
     places = [i for i, one in enumerate(tokens) if text.strip() in (one.text.strip(), str(one))]
     if len(places) == 1:
