@@ -56,6 +56,13 @@ def is_chat(text: Any) -> bool:
     )
 
 
+def for_one(**given: Any) -> None:
+    """Refuse what has a value for each of several texts where there is one."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} is for several texts; for one pass {name[:-1]}=...")
+
+
 def count_of(texts: Any) -> int | None:
     return len(texts) if isinstance(texts, Sized) else None
 
