@@ -134,8 +134,8 @@ def test_wrong_spec_warns_and_names_the_layer():
     register_family("bert", right.but(norm1=right.norm2, norm2=right.norm1), replace=True)
     try:
         case = prepare(model, TEXT, tokenizer=tiny.tokenizer())
+        case.adds_up(2)
         with pytest.warns(UserWarning, match="Layer 2"):
-            case.adds_up(2)
             case.warn()
     finally:
         _FAMILIES["bert"] = right
