@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 from mixwidget import explain, stream
-from tests import tiny
+from tests.lib import tiny
 
 TEXT = "the film is not bad ."
 METHODS: dict[str, dict[str, Any]] = {

@@ -10,8 +10,8 @@ import torch
 
 from mixwidget import explain
 from mixwidget.errors import UnsupportedModelError
-from tests import tiny
-from tests.models.wrapped import METHODS, TEXT, all_wrapped, distance, tried
+from tests.lib import tiny
+from tests.lib.wrapped import METHODS, TEXT, all_wrapped, distance, tried
 
 EQUAL = {name: one for name, one in all_wrapped().items() if not one.refused}
 REFUSED = {name: one for name, one in all_wrapped().items() if one.refused}

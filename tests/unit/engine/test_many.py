@@ -13,7 +13,7 @@ import pytest
 
 from mixwidget import Explanation, Failure, demo, explain, explain_frame
 from mixwidget.errors import InputError, TextTooLongError, UnknownMethodError
-from tests import tiny
+from tests.lib import tiny
 
 TEXTS = ["the film is not bad", "good", "a deep plot and thin acting", "we saw it"]
 

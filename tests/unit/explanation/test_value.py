@@ -13,7 +13,7 @@ import torch
 
 from mixwidget import Explanation, explain
 from mixwidget.errors import InputError
-from tests import tiny
+from tests.lib import tiny
 
 TEXT = "the film is not badly bad ."
 HOSTILE = "<script>alert(1)</script> a film & <img src=x onerror=alert(1)> not bad"

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from mixwidget import explain
 from mixwidget.models.readable import readable, readable_piece
 from mixwidget.models.spelling import following, spellings
-from tests import tiny
+from tests.lib import tiny
 
 
 def byte_tokenizer(*words: str) -> Any:
