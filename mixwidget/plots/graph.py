@@ -92,20 +92,8 @@ def draw_graph(
     own = next(i for i, one in enumerate(layout.units) if origin in one.tokens)
     named = layout.units[own]
     name = named.text if named.special else words.quoted(named.text)
-    shares: Array | None = None
-    if start is None:
-        given = (steps * (1 - np.eye(steps.shape[-1]))).sum((0, 1))
-        layout = folded(layout, given, fold, {own})
-        belongs = layout.matrix()
-        # Rows sum to 1 again where special tokens are hidden.
-        drawn = normalise_rows((belongs / belongs.sum(0)).T @ normalise_rows(steps) @ belongs)
-    else:
-        traced = trace_down(steps[: start[0] + 1], named.tokens)
-        layout = folded(layout, traced.nodes.max(0), fold, {own})
-        belongs = layout.matrix()
-        drawn, shares = belongs.T @ traced.edges @ belongs, traced.nodes @ belongs
-        shares[0] = total_one(shares[0])
-    drawn = without_folds(drawn, layout)
+    top = None if start is None else start[0]
+    layout, drawn, shares = _edges_of(steps, layout, own, fold, top)
     heading_words = _meaning(explanation, start, name, threshold, top_k) + _fold_words(layout)
     column = float(np.clip(8.6 / len(layout.units), 0.185, 0.72))
     level = float(np.clip(3.6 / len(steps), 0.42, 0.72))
@@ -114,23 +102,14 @@ def draw_graph(
     heading = Heading(words.name(explanation), heading_words, width - 2 * MARGIN, title)
     upright = widest(layout.texts) + 0.1 > column
     names = min(widest(layout.texts), _LONGEST_NAME) + 0.2 if upright else 0.4
-    top = MARGIN + heading.height + 0.15
-    base = top + level * len(steps)
+    base = MARGIN + heading.height + 0.15 + level * len(steps)
     height = base + names + (LEGEND_HEIGHT if shares is not None else 0.05)
     sheet = Sheet(width, height, layout.texts)
     sheet.heading(heading)
     plane = sheet.plane()
     grid = _Grid(left, base, column, level, len(steps) + 1, layout)
     grid.levels(plane, None if start is None else start[0] + 1)
-    edges = chosen_edges(drawn, threshold, top_k)
-    if shares is None:
-        grid.kept(plane, edges)
-        between = [edge for edge in edges if edge[1] != edge[2]]
-        peak = float(strongest_between(drawn).max(initial=0.0))
-        grid.edges(plane, between, peak, thick=0.6, crowd=_crowd(len(edges), 0.22))
-    else:
-        peak = float(drawn.max(initial=0.0))
-        grid.edges(plane, edges, peak, thick=1.0, crowd=_crowd(len(edges), 0.55))
+    _draw_edges(grid, plane, drawn, chosen_edges(drawn, threshold, top_k), shares is not None)
     chosen = None if start is None else (start[0] + 1, start[1])
     grid.nodes(plane, shares, chosen)
     scale = None
@@ -141,6 +120,38 @@ def draw_graph(
     if scale is not None:
         sheet.legend(scale, f"share of {name}", left, base + names)
     return sheet.figure
+
+
+def _edges_of(
+    steps: Array, layout: Layout, own: int, fold: int, top: int | None
+) -> tuple[Layout, Array, Array | None]:
+    """Columns, edges between them, and where a trace starts at layer `top` what each node holds."""
+    shares: Array | None = None
+    if top is None:
+        given = (steps * (1 - np.eye(steps.shape[-1]))).sum((0, 1))
+        layout = folded(layout, given, fold, {own})
+        belongs = layout.matrix()
+        # Rows sum to 1 again where special tokens are hidden.
+        drawn = normalise_rows((belongs / belongs.sum(0)).T @ normalise_rows(steps) @ belongs)
+    else:
+        traced = trace_down(steps[: top + 1], layout.units[own].tokens)
+        layout = folded(layout, traced.nodes.max(0), fold, {own})
+        belongs = layout.matrix()
+        drawn, shares = belongs.T @ traced.edges @ belongs, traced.nodes @ belongs
+        shares[0] = total_one(shares[0])
+    return layout, without_folds(drawn, layout), shares
+
+
+def _draw_edges(grid: _Grid, plane: Any, drawn: Array, edges: list[Edge], traced: bool) -> None:
+    """A trace shows what stays as well; all edges together only what moves."""
+    if traced:
+        peak = float(drawn.max(initial=0.0))
+        grid.edges(plane, edges, peak, thick=1.0, crowd=_crowd(len(edges), 0.55))
+        return
+    grid.kept(plane, edges)
+    between = [edge for edge in edges if edge[1] != edge[2]]
+    peak = float(strongest_between(drawn).max(initial=0.0))
+    grid.edges(plane, between, peak, thick=0.6, crowd=_crowd(len(edges), 0.22))
 
 
 def _crowd(count: int, least: float) -> float:

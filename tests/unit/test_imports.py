@@ -62,11 +62,10 @@ FROM_A_FILE: set[tuple[str, str]] = set()
 LAZY: set[tuple[str, str]] = {("models.source", "models.discover")}
 LONG: set[str] = {"session.session", "widget.mixview"}
 CROWDED: set[str] = {"session.session"}
-LONG_FUNCTIONS: set[str] = {"evaluation.evaluate:benchmark", "plots.graph:draw_graph"}
+LONG_FUNCTIONS: set[str] = set()
 MANY_PARAMETERS: set[str] = {
     "metrics.report:faithfulness",
     "models.tap:tapped_attention",
-    "plots.compare:draw_compare",
 }
 
 
@@ -234,11 +233,14 @@ def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
 
 
 def test_functions_are_short() -> None:
-    long = {
-        name
-        for name, node in functions()
-        if (node.end_lineno or 0) - node.lineno + 1 > MOST_LINES_OF_A_FUNCTION
-    }
+    """What they say of themselves aside."""
+    long = set()
+    for name, node in functions():
+        first = node.body[0]
+        said = ast.get_docstring(node) is not None
+        inside = (first.end_lineno or 0) - first.lineno + 1 if said else 0
+        if (node.end_lineno or 0) - node.lineno + 1 - inside > MOST_LINES_OF_A_FUNCTION:
+            long.add(name)
     only(long, LONG_FUNCTIONS)
 
 
@@ -253,7 +255,8 @@ def test_functions_take_few_parameters() -> None:
         given = node.args
         count = len(given.posonlyargs) + len(given.args) + len(given.kwonlyargs)
         own = name.rpartition(":")[2]
-        if count > MOST_PARAMETERS + (own == "__init__") and own not in VERBS:
+        public = own in VERBS or own.startswith("draw_")  # what `plot` takes for each kind
+        if count > MOST_PARAMETERS + (own == "__init__") and not public:
             many.add(name)
     only(many, MANY_PARAMETERS)
 
