@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from .. import demo
 from ..errors import InputError, MixwidgetError
 from .arguments import PARSERS, focus_of, options_for, target_of
+from .data import explain_data
 from .terminal import picture, prediction
 
 if TYPE_CHECKING:
@@ -94,6 +95,9 @@ def _plain_warnings() -> Iterator[None]:
 def _explain(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     from ..methods import get_method
 
+    if options.data is not None:
+        _many(options, parser)
+        return
     text = sys.stdin.read().strip() if options.text == "-" else options.text
     if text is None:
         if options.model is not None:
@@ -120,6 +124,27 @@ def _explain(options: argparse.Namespace, parser: argparse.ArgumentParser) -> No
         show.say(f"wrote {path}")
     if not options.output:
         _print(list(found.values()), target is not None)
+
+
+def _many(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """A file of texts into files of scores; one that fails is a row with the reason."""
+    for given in ("text", "text_pair", "focus"):
+        if getattr(options, given) is not None:
+            parser.error(f"--data brings the texts: leave {given} out")
+    if not options.output:
+        parser.error("--data needs --out FILE, with the ending csv, jsonl or parquet")
+    from ..saving import Table
+
+    methods = list(dict.fromkeys(options.method or ["alti"]))
+    target = None if options.target is None else target_of(options.target)
+    with ExitStack() as stack:
+        tables = [stack.enter_context(Table(path)) for path in options.output]
+        failed = explain_data(options, methods, target, tables)
+    show = _Progress(options.quiet)
+    for path in options.output:
+        show.say(f"wrote {path}")
+    if failed:
+        sys.stderr.write(f"mixwidget: warning: {failed} texts could not be explained\n")
 
 
 def _prepare(options: argparse.Namespace, text: str) -> Case:

@@ -11,6 +11,7 @@ from ..errors import InputError
 
 _USAGE = """\
 mixwidget [explain] TEXT [--model X] [--method M ...] [-o FILE]
+       mixwidget explain --data FILE --out FILE [--model X] [--method M ...]
        mixwidget methods [--json]
        mixwidget benchmark --data FILE [--model X] [--method M ...] [-o FILE]"""
 
@@ -24,6 +25,10 @@ def _explain_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("text", nargs="?", help='the input; "-" reads it from stdin')
     parser.add_argument("--text-pair", metavar="TEXT", help="the second text of a pair")
+    parser.add_argument(
+        "--data", metavar="FILE", help="many texts: a .csv, .tsv or .jsonl file (then --out)"
+    )
+    _column_argument(parser)
     _model_arguments(parser)
     parser.add_argument(
         "--target", metavar="T", help="class or token to explain; default: what the model predicts"
@@ -38,11 +43,12 @@ def _explain_parser() -> argparse.ArgumentParser:
         help="option of a method (alti.p=2: of that one); may be given again",
     )
     parser.add_argument(
-        *("-o", "--output"),
+        *("-o", "--output", "--out"),
         metavar="FILE",
         action="append",
         default=[],
-        help="write html, png, svg, pdf, json or csv, by the ending; may be given again",
+        help="write html, png, svg, pdf, json or csv (with --data csv, jsonl or parquet), by the "
+        "ending; may be given again",
     )
     return parser
 
@@ -66,6 +72,17 @@ def _benchmark_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--target", choices=("predicted", "label"), default="predicted", help="what is explained"
     )
+    _column_argument(parser)
+    parser.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes (1)")
+    parser.add_argument("--seed", type=int, default=0, help="of the random method (0)")
+    parser.add_argument("--cache", metavar="FOLDER", help="keep what is finished, and go on there")
+    parser.add_argument("--per-example", action="store_true", help="a row for each example too")
+    parser.add_argument("-o", "--output", metavar="FILE", help="a .csv, .tsv or .json file")
+    return parser
+
+
+def _column_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         *("--column",),
         metavar="KEY=NAME",
@@ -74,13 +91,6 @@ def _benchmark_parser() -> argparse.ArgumentParser:
         type=_key_value,
         help="a column with an unusual name (text=comment)",
     )
-    parser.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes (1)")
-    parser.add_argument("--seed", type=int, default=0, help="of the random method (0)")
-    parser.add_argument("--cache", metavar="FOLDER", help="keep what is finished, and go on there")
-    parser.add_argument("--per-example", action="store_true", help="a row for each example too")
-    parser.add_argument("-o", "--output", metavar="FILE", help="a .csv, .tsv or .json file")
-    return parser
 
 
 def _parser(description: str, **settings: Any) -> argparse.ArgumentParser:

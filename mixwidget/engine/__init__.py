@@ -1,11 +1,15 @@
 """The verbs: from a text to an explanation."""
 
-from .explaining import explain
-from .frames import explain_frame
+from .asked import Asked
+from .explaining import explain, shown
+from .frames import explain_frame, token_frame
+from .many import Many
 from .ratios import mixing_ratios
 from .verbs import assemble, explain_case, parts, prepare, start, stream
 
 __all__ = [
+    "Asked",
+    "Many",
     "assemble",
     "explain",
     "explain_case",
@@ -13,6 +17,8 @@ __all__ = [
     "mixing_ratios",
     "parts",
     "prepare",
+    "shown",
     "start",
     "stream",
+    "token_frame",
 ]

@@ -69,7 +69,7 @@ def read_examples(
         labels: gives the model's class names, asked only if tuples could be read both ways.
     """
     if isinstance(dataset, str | os.PathLike):
-        dataset = _rows_of_file(Path(dataset))
+        dataset = rows_of_file(Path(dataset))
     elif hasattr(dataset, "to_dict") and hasattr(dataset, "columns"):  # a pandas frame
         dataset = dataset.to_dict("records")
     if isinstance(dataset, Mapping) or not isinstance(dataset, Iterable):
@@ -86,7 +86,8 @@ def read_examples(
     return [_example(row, number, columns or {}, second) for number, row in enumerate(rows)]
 
 
-def _rows_of_file(path: Path) -> list[dict[str, Any]]:
+def rows_of_file(path: Path) -> list[dict[str, Any]]:
+    """The rows of a .tsv, .csv or .jsonl file."""
     if not path.is_file():
         raise InputError(f"There is no dataset file {str(path)!r}.")
     ending = path.suffix.lower()
@@ -138,7 +139,7 @@ def _example(row: Any, number: int, columns: Mapping[str, str], second_is_pair: 
         raise InputError(f"Example {number} has {len(row)} parts; give (text, label) or such.")
     if not isinstance(row, Mapping):
         raise InputError(f"Example {number} is {type(row).__name__}: no text, tuple or dict.")
-    found = {name: _column(row, name, columns) for name in COLUMNS}
+    found = {name: column_of(row, name, columns) for name in COLUMNS}
     if not isinstance(found["text"], str):
         known = ", ".join(str(name) for name in row)
         raise InputError(
@@ -164,7 +165,8 @@ def _example(row: Any, number: int, columns: Mapping[str, str], second_is_pair: 
     )
 
 
-def _column(row: Mapping[str, Any], name: str, columns: Mapping[str, str]) -> Any:
+def column_of(row: Mapping[str, Any], name: str, columns: Mapping[str, str]) -> Any:
+    """A row's value in the column that is named for it, or else has one of its usual names."""
     if name in columns:
         if columns[name] not in row:
             raise InputError(f"There is no column {columns[name]!r} in the dataset.")

@@ -2,5 +2,6 @@
 
 from .export import exported, exported_view, format_of
 from .page import page_of
+from .tables import Table
 
-__all__ = ["exported", "exported_view", "format_of", "page_of"]
+__all__ = ["Table", "exported", "exported_view", "format_of", "page_of"]

@@ -326,3 +326,52 @@ def test_values_are_read_as_meant() -> None:
     with pytest.raises(InputError, match="hta: samples"):
         options_for([("alti.samples", "4")], known)
     assert set(PARSERS) == {"explain", "methods", "benchmark"}
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_a_file_of_texts(tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if ending == "parquet":
+        pytest.importorskip("pyarrow", reason="pyarrow is optional")
+    data, out = tmp_path / "in.csv", tmp_path / f"out.{ending}"
+    data.write_text('review,wanted\n"not bad, at all",negative\n,\na thin plot,\n')
+    command = ["explain", "--data", str(data), "--out", str(out), "--method", "attcat"]
+    assert main([*command, "--column", "text=review", "--column", "target=wanted"]) == 0
+    told = capsys.readouterr().err
+    assert "3/3" in told
+    assert "1 texts could not be explained" in told
+    if ending == "jsonl":
+        first, second, third = map(json.loads, out.read_text().splitlines())
+        assert first["target"] == "negative"
+        assert len(first["tokens"]) == len(first["scores"]) == 7
+        assert second["error"].startswith("InputError: text is empty")
+        assert third["text"] == "a thin plot"
+        return
+    frame = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
+    assert frame["text_id"].tolist() == [0] * 7 + [1] + [2] * 5
+    assert frame["target"][0] == "negative"
+    assert frame["error"].notna().tolist() == [False] * 7 + [True] + [False] * 5
+    e = explain(demo.load()[0], "a thin plot", "attcat")
+    np.testing.assert_allclose(frame["score"][8:], e.scores, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "why"),
+    [
+        (["--out", "x.txt"], 1, "the ending must be .csv, .jsonl, .parquet"),
+        ([], 2, "--data needs --out"),
+        (["--out", "x.csv", "a text"], 2, "--data brings the texts"),
+        (["--out", "x.csv"], 1, "No text is found in the columns body, wanted"),
+    ],
+)
+def test_a_file_of_texts_said_wrongly(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    more: list[str],
+    code: int,
+    why: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in.csv").write_text("body,wanted\na,b\n")
+    assert main(["explain", "--data", "in.csv", *more]) == code
+    assert why in capsys.readouterr().err

@@ -1,0 +1,63 @@
+"""`mixwidget explain --data`: a file of texts."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import demo
+from ..errors import InputError
+from .arguments import options_for
+
+if TYPE_CHECKING:
+    from ..engine import Asked
+    from ..saving import Table
+
+
+def explain_data(
+    options: argparse.Namespace, methods: Sequence[str], target: Any, tables: Sequence[Table]
+) -> int:
+    """Explain every row by every method, into the tables; how many texts failed."""
+    from ..engine import Many, shown
+    from ..evaluation import rows_of_file
+    from ..methods import get_method
+    from ..models import open_source
+
+    known = {id: {param.name for param in get_method(id).params} for id in methods}
+    params = options_for(options.option, known)
+    rows = rows_of_file(Path(options.data))
+    if not rows:
+        raise InputError(f"{options.data} holds no rows.")
+    if options.model is None:
+        source = replace(open_source(*demo.load()), name="demo model")
+    else:
+        source = open_source(options.model)
+    failed = set()
+    for id in methods:
+        texts = _asked(rows, dict(options.column), target)
+        many = Many(source, id, None, options.truncate, params[id], "row", "scores")
+        for result in shown(many.explained(texts), len(rows), not options.quiet):
+            if hasattr(result, "error"):
+                failed.add(result.index)
+            for table in tables:
+                table.add(result)
+    return len(failed)
+
+
+def _asked(rows: Sequence[dict[str, Any]], columns: dict[str, str], target: Any) -> Iterator[Asked]:
+    from ..engine import Asked
+    from ..evaluation import column_of
+
+    if all(column_of(row, "text", columns) is None for row in rows):
+        known = ", ".join(str(name) for name in rows[0])
+        raise InputError(
+            f'No text is found in the columns {known}. Name it: columns={{"text": ...}}.'
+        )
+    for number, row in enumerate(rows):
+        text, pair, own = (
+            column_of(row, name, columns) for name in ("text", "text_pair", "target")
+        )
+        yield Asked(number, number, text, pair or None, target if own in (None, "") else own)
