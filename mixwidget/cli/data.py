@@ -41,7 +41,7 @@ def explain_data(
         many = Many(source, id, None, options.truncate, params[id], "row", "scores")
         for result in shown(many.explained(texts), len(rows), not options.quiet):
             if hasattr(result, "error"):
-                failed.add(result.index)
+                failed.add(result.id)
             for table in tables:
                 table.add(result)
     return len(failed)
