@@ -122,7 +122,8 @@ function table(stops: string[]): Rgb[] {
   });
 }
 
-const INK_DARK: Rgb = [20, 22, 25];
+/** Pure black: on a ground of middle tone anything lighter, and white, are below 4.5 to 1. */
+const INK_DARK: Rgb = [0, 0, 0];
 const INK_LIGHT: Rgb = [255, 255, 255];
 const css = ([r, g, b]: Rgb) => `rgb(${r}, ${g}, ${b})`;
 

@@ -15,6 +15,8 @@ export interface CurvesSpec {
   shares: number[];
   lines: Line[];
   band: { mean: number[]; low: number[]; high: number[] } | null;
+  /** What is taken away at each point but the first, in the place of shares. */
+  marks: string[] | null;
   xTitle: string;
   yTitle: string;
   /** For screen readers: what the picture shows. */
@@ -67,11 +69,11 @@ export function frameOf(spec: CurvesSpec, width: number, inks: Inks): Frame {
   const widest = Math.max(...ticks.map((tick) => String(tick).length));
   return {
     width,
-    height: Math.round(Math.min(Math.max(width * 0.42, 220), 360)),
+    height: Math.round(Math.min(Math.max(width * 0.42, 200), 300)),
     left: Math.round(inks.size * (0.6 * widest + 2.2)),
     right: Math.round(inks.size * 1.8),
     top: Math.round(inks.size * 0.8),
-    bottom: Math.round(inks.size * 3.6),
+    bottom: Math.round(inks.size * (spec.marks ? 5.4 : 3.6)),
     ticks,
   };
 }
@@ -161,7 +163,8 @@ function drawAxes(
   }
   draw.textAlign = "center";
   draw.textBaseline = "top";
-  for (const share of [0, 0.25, 0.5, 0.75, 1]) {
+  if (spec.marks) drawMarks(draw, spec, spec.marks, frame, inks);
+  for (const share of spec.marks ? [] : [0, 0.25, 0.5, 0.75, 1]) {
     const x = Math.round(xOf(frame, share)) + 0.5;
     draw.beginPath();
     draw.moveTo(x, floor);
@@ -175,6 +178,30 @@ function drawAxes(
   draw.rotate(-Math.PI / 2);
   draw.fillText(spec.yTitle, 0, 0, floor - frame.top);
   draw.restore();
+}
+
+/** The words in the order in which they go, upright below the axis. */
+function drawMarks(
+  draw: CanvasRenderingContext2D,
+  spec: CurvesSpec,
+  marks: string[],
+  frame: Frame,
+  inks: Inks,
+): void {
+  const floor = frame.height - frame.bottom;
+  const step = (frame.width - frame.left - frame.right) / Math.max(marks.length, 1);
+  const every = Math.max(1, Math.ceil((inks.size + 2) / step));
+  marks.forEach((word, k) => {
+    if (k % every !== 0) return;
+    draw.save();
+    draw.translate(xOf(frame, spec.shares[k + 1] ?? 1), floor + 7);
+    draw.rotate(Math.PI / 2);
+    draw.textAlign = "left";
+    draw.textBaseline = "middle";
+    const short = [...word].length > 10 ? `${[...word].slice(0, 9).join("")}…` : word;
+    draw.fillText(short, 0, 0);
+    draw.restore();
+  });
 }
 
 function drawBand(

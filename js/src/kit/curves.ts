@@ -25,6 +25,8 @@ export interface CurvesHooks {
 export interface Curves {
   element: HTMLElement;
   update(spec: CurvesSpec | null): void;
+  /** Show a point that was chosen elsewhere. */
+  select(point: Point): void;
 }
 
 export function createCurves(context: Context, hooks: CurvesHooks): Curves {
@@ -119,6 +121,10 @@ export function createCurves(context: Context, hooks: CurvesHooks): Curves {
 
   return {
     element,
+    select(point) {
+      chosen = point;
+      if (spec && frame) drawPoint(overlay, spec, frame, chosen, context.inks());
+    },
     update(next) {
       element.hidden = next === null;
       spec = next;

@@ -5,6 +5,7 @@ import { bytesOf, exportAs } from "../wire/protocol";
 import type { Store } from "../wire/store";
 import type { Context } from "./context";
 import { h, rove } from "./dom";
+import { createPopover } from "./popover";
 import { toPng, toSvg } from "./snapshot";
 
 const CHOICES: [string, string][] = [
@@ -17,39 +18,28 @@ const CHOICES: [string, string][] = [
 const PICTURES = ["png", "svg"];
 
 export function exportMenu(
-  element: HTMLElement,
-  panel: HTMLElement,
+  button: HTMLElement,
+  root: HTMLElement,
   context: Context,
   store: Store,
   current: () => State | undefined,
 ): void {
   const { listen } = context;
-  const button = h(
-    "button",
-    {
-      type: "button",
-      class: "mix-button",
-      "data-part": "export",
-      "aria-haspopup": "menu",
-      "aria-expanded": "false",
-    },
-    "Export",
-  );
-  const menu = h("div", { class: "mix-menu", role: "menu", "aria-label": "Export", hidden: true });
-  for (const [format, title] of CHOICES) {
+  const menu = h("div", { class: "mix-menu", role: "menu", "aria-label": "Save" });
+  for (const [format, title] of CHOICES)
     menu.append(h("button", { type: "button", role: "menuitem", "data-format": format }, title));
-  }
   const words = h("span", { class: "mix-export-words", role: "status" });
-  element.append(h("div", { class: "mix-export" }, words, button, menu));
-
-  const open = (on: boolean) => {
+  root.append(menu);
+  root.querySelector(".mix-foot")?.append(words);
+  const popover = createPopover(context, menu, [button], () => {
     const live = current()?.live ?? false;
     for (const item of menu.querySelectorAll<HTMLElement>("[data-format]"))
       item.hidden = !live && !PICTURES.includes(item.dataset.format ?? "");
-    menu.hidden = !on;
-    button.setAttribute("aria-expanded", String(on));
-    if (on) (menu.firstElementChild as HTMLElement | null)?.focus();
-  };
+    const frame = root.getBoundingClientRect();
+    menu.style.top = `${Math.round(button.getBoundingClientRect().bottom - frame.top + 4)}px`;
+    menu.querySelector<HTMLElement>("[data-format]:not([hidden])")?.focus();
+  });
+
   const say = (text: string) => {
     words.textContent = text;
   };
@@ -63,8 +53,8 @@ export function exportMenu(
       say("");
       const state = current();
       if (format === "svg")
-        save(new Blob([toSvg(panel, context, state)], { type: "image/svg+xml" }), name(format));
-      else if (format === "png") save(await toPng(panel, context, state), name(format));
+        save(new Blob([toSvg(root, context, state)], { type: "image/svg+xml" }), name(format));
+      else if (format === "png") save(await toPng(root, context, state), name(format));
       else askKernel(format);
     } catch (error) {
       say("The picture could not be made.");
@@ -90,28 +80,17 @@ export function exportMenu(
   function save(blob: Blob, as: string): void {
     const url = URL.createObjectURL(blob);
     const link = h("a", { href: url, download: as, hidden: true });
-    element.append(link);
+    root.append(link);
     link.click();
     link.remove();
     setTimeout(() => URL.revokeObjectURL(url), 10_000);
   }
 
-  listen(button, "click", () => open(menu.hidden !== false));
   listen(menu, "click", (event) => {
     const format = (event.target as Element).closest<HTMLElement>("[data-format]")?.dataset.format;
     if (!format) return;
-    open(false);
-    button.focus();
+    popover.close(true);
     void run(format);
   });
-  listen(menu, "keydown", (event) => {
-    if (event.key !== "Escape") return;
-    open(false);
-    button.focus();
-  });
   rove(menu, "[role=menuitem]", listen, { next: ["ArrowDown"], previous: ["ArrowUp"] });
-  listen(context.root, "pointerdown", (event) => {
-    if (!menu.hidden && !event.composedPath().includes(menu.parentElement as HTMLElement))
-      open(false);
-  });
 }

@@ -1,10 +1,9 @@
-/** What the graph says about its nodes and edges. */
+/** What the graph says about its nodes, and the numbers behind it. */
 
-import { percent, plural } from "../state/format";
+import { percent, plural, share } from "../state/format";
 import type { Column, Edges } from "../state/graph-model";
 import type { State } from "../state/state";
-import { quoted } from "../state/words";
-import type { Picture, Spot } from "./graph-draw";
+import type { Picture, Said, Spot } from "./graph-draw";
 import type { TableSpec } from "./table";
 
 const LISTED = 4;
@@ -18,36 +17,62 @@ export function limitWords({ found, drawn }: Edges, topK: number): string {
   return `Only the ${many(drawn)} strongest of ${many(found)} edges between tokens are drawn${how}.`;
 }
 
-/** Edges that begin or end in a node, weak first. */
-export function edgesOf(picture: Picture, spot: Spot): number[] {
-  const { edges } = picture;
-  const found: number[] = [];
-  for (let e = 0; e < edges.count; e++) {
-    const layer = edges.layer[e] as number;
-    if (layer + 1 === spot.level && edges.upper[e] === spot.column) found.push(e);
-    else if (layer === spot.level && edges.lower[e] === spot.column) found.push(e);
-  }
-  return found;
-}
-
 const nameOf = (column: Column | undefined) =>
   column
     ? column.unit >= 0
-      ? quoted(column.text)
+      ? `“${column.text}”`
       : plural(column.units.length, "folded token")
     : "";
 const levelName = (level: number) => (level === 0 ? "the input" : `layer ${level - 1}`);
 
-export function aboutNode(picture: Picture, spot: Spot, marked: number[]): string[] {
-  const { columns, edges, shares, traced } = picture;
-  const lines = [`${nameOf(columns[spot.column])} at ${levelName(spot.level)}`];
-  const share = shares?.[spot.level]?.[spot.column];
-  if (traced && share !== undefined) {
-    lines.push(
-      `${percent(share)} of ${nameOf(columns[picture.chosen.column])} ${spot.level === 0 ? "comes from it" : "passes through it"}`,
-    );
+/** The edge between two words that carries most; -1 if there is none. */
+function strongest({ edges, columns }: Picture): number {
+  for (let e = edges.count - 1; e >= 0; e--) {
+    const single = (columns[edges.lower[e] as number]?.unit ?? -1) >= 0;
+    if (edges.upper[e] !== edges.lower[e] && single) return e;
   }
-  const below = marked.filter((e) => (edges.layer[e] as number) + 1 === spot.level).reverse();
+  return -1;
+}
+
+/** The words in the picture; those of a marked column, where one is. */
+export function saidOf(picture: Picture, pill: string, what: string, marked: number): Said {
+  if (!picture.shares) return { pill, note: null };
+  if (marked >= 0) {
+    const part = picture.shares[0]?.[marked] ?? 0;
+    const words = ` makes up ${share(part)}`;
+    return { pill, note: [nameOf(picture.columns[marked]), `${words}, by these ways`, words] };
+  }
+  const e = strongest(picture);
+  if (e < 0) return { pill, note: null };
+  const { columns, edges } = picture;
+  const [upper, lower] = [edges.upper[e] as number, edges.lower[e] as number];
+  const layer = edges.layer[e] as number;
+  const part = share(edges.weight[e] as number);
+  const direct = upper === picture.start.column;
+  const into = direct ? what : `${nameOf(columns[upper])}, on its way to ${what},`;
+  const carried = layer > 0 ? ", and what it took in," : "";
+  return {
+    pill,
+    note: [
+      nameOf(columns[lower]),
+      `${carried} enters ${into} at layer ${layer}: ${part}`,
+      ` enters here: ${part}`,
+    ],
+  };
+}
+
+export function aboutNode(picture: Picture, spot: Spot): string[] {
+  const { columns, edges, shares } = picture;
+  const lines = [`${nameOf(columns[spot.column])} at ${levelName(spot.level)}`];
+  const part = shares?.[spot.level]?.[spot.column];
+  if (part !== undefined)
+    lines.push(
+      spot.level === 0 ? `${percent(part)} comes from it` : `${percent(part)} passes through it`,
+    );
+  const below: number[] = [];
+  for (let e = edges.count - 1; e >= 0; e--)
+    if ((edges.layer[e] as number) + 1 === spot.level && edges.upper[e] === spot.column)
+      below.push(e);
   if (below.length > 0) {
     const named = below
       .slice(0, LISTED)
@@ -57,22 +82,20 @@ export function aboutNode(picture: Picture, spot: Spot, marked: number[]): strin
     lines.push(`takes from: ${named.join(", ")}${below.length > LISTED ? ", …" : ""}`);
   }
   if (columns[spot.column]?.unit === -1) lines.push("click to unfold");
-  else if (spot.level > 0)
-    lines.push(traced ? "click to trace" : "click to trace where it comes from");
+  else if (spot.level > 0) lines.push("click to trace where it comes from");
   return lines;
 }
 
-export function aboutEdge(picture: Picture, e: number): string[] {
-  const { columns, edges, traced } = picture;
-  const upper = nameOf(columns[edges.upper[e] as number]);
-  const lower = nameOf(columns[edges.lower[e] as number]);
-  const share = percent(edges.weight[e] as number);
-  return [
-    `${upper} takes from ${lower} in layer ${edges.layer[e]}`,
-    traced
-      ? `${share} of ${nameOf(columns[picture.chosen.column])} passes here`
-      : `${share} of ${upper}`,
-  ];
+export function foldWords({ columns, shares }: Picture): string {
+  const folds = columns.filter((column) => column.unit < 0);
+  if (folds.length === 0) return "";
+  const count = folds.reduce((sum, column) => sum + column.units.length, 0);
+  let part = 0;
+  columns.forEach((column, c) => {
+    if (column.unit < 0) part += shares?.[0]?.[c] ?? 0;
+  });
+  const carry = shares ? `, ${share(part)} in all` : "";
+  return `⋯ ${plural(count, "token")} folded${carry}; click one to unfold it.`;
 }
 
 export function tableOf(state: State, picture: Picture, caption: string): TableSpec {
@@ -92,11 +115,8 @@ export function tableOf(state: State, picture: Picture, caption: string): TableS
   const values = new Float64Array(count * count);
   const { edges } = picture;
   for (let e = 0; e < edges.count; e++) {
-    if (edges.layer[e] === state.layer) {
-      values[(edges.upper[e] as number) * count + (edges.lower[e] as number)] = edges.weight[
-        e
-      ] as number;
-    }
+    const at = (edges.upper[e] as number) * count + (edges.lower[e] as number);
+    if (edges.layer[e] === state.layer) values[at] = edges.weight[e] as number;
   }
   return {
     caption: `Edges of layer ${state.layer}`,

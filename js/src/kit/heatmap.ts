@@ -61,7 +61,7 @@ export function createHeatmap(context: Context, hooks: HeatHooks, zoomable = tru
 
   function zoomButtons(): HTMLElement {
     const button = (label: string, sign: string, work: () => void) => {
-      const made = h("button", { type: "button", class: "mix-button", "aria-label": label }, sign);
+      const made = h("button", { type: "button", class: "mix-chip", "aria-label": label }, sign);
       made.title = label;
       listen(made, "click", work);
       return made;

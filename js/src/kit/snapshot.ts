@@ -14,8 +14,9 @@ const TEXT_LETTERS = 80;
 const INSTRUCTION = /^(Click|Drag|Hover|Move|Point|Press|Tap|Tick)\b/;
 const SENTENCE = /[^.!?]+[.!?]*\s*/g;
 const LEFT_OUT =
-  "details, button, select, input, .mix-hidden, .mix-controls, .mix-segments, [hidden]";
-const KEPT = ".mix-thumb, .mix-head-grid button";
+  "details, button, select, input, form, u, .mix-hidden, .mix-fields, .mix-segments, .mix-bar, .mix-foot, .mix-under, .mix-picker, .mix-menu, .mix-tip, .mix-note, .mix-held, .mix-strip, .mix-refusal, [hidden]";
+const KEPT =
+  ".mix-thumb, .mix-head-grid button, .mix-fold, .mix-verdict, .mix-pick, .mix-pair > :first-child, .mix-track > u";
 
 /** A shadow that is a line around: what is chosen has one. */
 const RING = /^(rgb\([^)]*\)) 0px 0px 0px (\d+)px/;
@@ -36,77 +37,56 @@ function node(tag: string, attributes: Record<string, string | number>): SVGElem
 const isClear = (colour: string) =>
   colour === "" || colour === "transparent" || /, 0\)$/.test(colour);
 
-export function toSvg(panel: HTMLElement, context: Context, state?: State): string {
-  const { svg } = draw(panel, context, state);
+/** The whole widget but its controls: question, sentence, claim, verdict and the open view. */
+export function toSvg(root: HTMLElement, context: Context, state?: State): string {
+  const { svg } = draw(root, context, state);
   return new XMLSerializer().serializeToString(svg);
 }
 
 function draw(
-  panel: HTMLElement,
+  root: HTMLElement,
   context: Context,
   state: State | undefined,
 ): { svg: SVGElement; width: number; height: number } {
-  const frame = panel.getBoundingClientRect();
-  const head = drawHead(panel, context, state, frame.width);
-  const gaps = gapsIn(panel);
+  const frame = root.getBoundingClientRect();
+  const gaps = gapsIn(root);
   const above = (top: number) =>
     gaps.reduce((sum, gap) => sum + (gap.top < top ? gap.height : 0), 0);
   const [width, height] = [
     Math.ceil(frame.width) + 2 * MARGIN,
-    Math.ceil(frame.height + head.height - above(frame.bottom)) + 2 * MARGIN,
+    Math.ceil(frame.height - above(frame.bottom)) + 2 * MARGIN,
   ];
   const svg = node("svg", { xmlns: NS, width, height, viewBox: `0 0 ${width} ${height}` });
-  svg.append(node("rect", { width, height, fill: context.inks().ground }), ...head.lines);
+  const title = node("title", {});
+  title.textContent = state ? about(state, root) : "";
+  svg.append(title, node("rect", { width, height, fill: context.inks().ground }));
   const place = (box: DOMRect): Box => ({
     x: box.left - frame.left + MARGIN,
-    y: box.top - frame.top - above(box.top) + MARGIN + head.height,
+    y: box.top - frame.top - above(box.top) + MARGIN,
     width: box.width,
     height: box.height,
   });
-  walk(panel, svg, place);
+  walk(root, svg, place);
   return { svg, width, height };
 }
 
-/** Rows of the view that are left out as a whole: what is below them moves up. */
-function gapsIn(panel: HTMLElement): { top: number; height: number }[] {
-  const rows = [
-    ...panel.querySelectorAll<HTMLElement>(":scope > .mix-view:not([hidden]) > :not([hidden])"),
-  ];
-  return rows.flatMap((row, i) => {
-    const next = rows[i + 1];
-    if (!next || !leftOut(row) || row.querySelector("h4")) return [];
-    const { top } = row.getBoundingClientRect();
-    return [{ top, height: next.getBoundingClientRect().top - top }];
-  });
-}
-
-/** What the picture shows, then the sentences that the screen has over the view. */
-function drawHead(
-  panel: HTMLElement,
-  context: Context,
-  state: State | undefined,
-  width: number,
-): { lines: SVGElement[]; height: number } {
-  const inks = context.inks();
-  const lines: SVGElement[] = [];
-  let height = 0;
-  const write = (text: string, size: number, weight: number, fill: string) => {
-    const font = { "font-family": inks.font, "font-size": size, "font-weight": weight };
-    for (const line of wrapped(text, width, `${weight} ${size}px ${inks.font}`, size)) {
-      height += 1.45 * size;
-      const made = node("text", { x: MARGIN, y: MARGIN + height - 0.4 * size, fill, ...font });
-      made.textContent = line;
-      lines.push(made);
-    }
-  };
-  const size = inks.size / 0.86; // the ordinary size of text: inks hold the small one
-  if (state) write(about(state, panel), size, 600, inks.text);
-  for (const words of context.root.querySelectorAll<HTMLElement>(":scope > p:not([role])")) {
-    const caption = words.matches(".mix-caption");
-    const text = words.hidden ? "" : withoutInstructions(words.textContent ?? "");
-    if (text) write(text, caption ? size : inks.size, 400, caption ? inks.text : inks.muted);
+/** Rows that are left out as a whole: what is below them moves up. */
+function gapsIn(root: HTMLElement): { top: number; height: number }[] {
+  const rows: HTMLElement[] = [];
+  for (const row of root.querySelectorAll<HTMLElement>(":scope > :not([hidden])")) {
+    if (getComputedStyle(row).position === "absolute") continue;
+    if (!row.matches(".mix-panel")) rows.push(row);
+    else
+      rows.push(
+        ...row.querySelectorAll<HTMLElement>(":scope > .mix-view:not([hidden]) > :not([hidden])"),
+      );
   }
-  return { lines, height: height > 0 ? height + 8 : 0 };
+  const { bottom } = root.getBoundingClientRect();
+  return rows.flatMap((row, i) => {
+    if (!leftOut(row) || row.querySelector("h4")) return [];
+    const { top } = row.getBoundingClientRect();
+    return [{ top, height: (rows[i + 1]?.getBoundingClientRect().top ?? bottom) - top }];
+  });
 }
 
 /** Text, methods, focus and target, layers: whatever the view depends on. */
@@ -167,20 +147,6 @@ function layersIn(
 
 export function withoutInstructions(text: string): string {
   return text.replace(SENTENCE, (said) => (INSTRUCTION.test(said) ? "" : said)).trim();
-}
-
-function wrapped(text: string, width: number, font: string, size: number): string[] {
-  const paper = document.createElement("canvas").getContext("2d");
-  if (paper) paper.font = font;
-  const fits = (line: string) =>
-    (paper?.measureText(line).width ?? 0.55 * size * line.length) <= width;
-  const lines: string[] = [];
-  for (const word of text.split(/\s+/).filter(Boolean)) {
-    const longer = `${lines.at(-1) ?? ""} ${word}`.trim();
-    if (lines.length > 0 && fits(longer)) lines[lines.length - 1] = longer;
-    else lines.push(word);
-  }
-  return lines;
 }
 
 function walk(element: Element, into: SVGElement, place: (box: DOMRect) => Box): void {
@@ -247,9 +213,16 @@ function textNode(content: string, x: number, middle: number, style: CSSStyleDec
 function drawBox(element: HTMLElement, into: SVGElement, place: (box: DOMRect) => Box): void {
   const style = getComputedStyle(element);
   const gradient = element.dataset.gradient?.match(/rgb\([^)]*\)/g);
-  if (isClear(style.backgroundColor) && !gradient) return;
+  const dashed = style.borderTopStyle === "dashed";
+  const shape = element.matches(".mix-dot");
+  if (isClear(style.backgroundColor) && !gradient && !dashed && !shape) return;
   const { x, y, width, height } = place(element.getBoundingClientRect());
   if (width === 0 || height === 0) return;
+  if (dashed) {
+    const line = { stroke: style.borderTopColor, "stroke-dasharray": "3 2", fill: "none" };
+    into.append(node("rect", { x, y, width, height, rx: 5, ...line }));
+    return;
+  }
   if (gradient) {
     gradient.forEach((fill, i) => {
       const step = width / gradient.length;
@@ -260,16 +233,30 @@ function drawBox(element: HTMLElement, into: SVGElement, place: (box: DOMRect) =
   const rx = Math.min(Number.parseFloat(style.borderTopLeftRadius) || 0, height / 2);
   const [, stroke, line] = style.boxShadow.match(RING) ?? [];
   const ring = stroke && line ? { stroke, "stroke-width": line } : {};
-  into.append(node("rect", { x, y, width, height, rx, fill: style.backgroundColor, ...ring }));
+  if (element.dataset.level === "partly")
+    into.append(node("rect", { x, y, width: width / 2, height, fill: stroke ?? style.color }));
+  const fill = isClear(style.backgroundColor) ? "none" : style.backgroundColor;
+  into.append(node("rect", { x, y, width, height, rx, fill, ...ring }));
 }
 
 function drawText(text: Text, into: SVGElement, place: (box: DOMRect) => Box): void {
   const parent = text.parentElement;
   if (!text.data.trim() || !parent) return;
   const style = getComputedStyle(parent);
+  const upright = style.writingMode?.startsWith("vertical");
   for (const line of linesOf(text)) {
-    const { x, y, height } = place(line.box);
-    into.append(textNode(line.text, x, y + height / 2, style));
+    const { x, y, width, height } = place(line.box);
+    const made = textNode(line.text, x, y + height / 2, style);
+    if (upright) {
+      const [left, foot] = [x + width / 2, y + height];
+      for (const [name, value] of Object.entries({
+        x: 0,
+        y: 4,
+        transform: `translate(${left} ${foot}) rotate(-90)`,
+      }))
+        made.setAttribute(name, String(value));
+    }
+    into.append(made);
   }
 }
 
@@ -310,8 +297,8 @@ function drawCanvas(
   );
 }
 
-export async function toPng(panel: HTMLElement, context: Context, state?: State): Promise<Blob> {
-  const { svg, width, height } = draw(panel, context, state);
+export async function toPng(root: HTMLElement, context: Context, state?: State): Promise<Blob> {
+  const { svg, width, height } = draw(root, context, state);
   const source = new XMLSerializer().serializeToString(svg);
   const image = new Image();
   await new Promise((resolve, reject) => {

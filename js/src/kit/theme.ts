@@ -60,7 +60,8 @@ export function readInks(root: HTMLElement): Inks {
     line: variable("line", "#d0d5db"),
     accent: variable("accent", "#b3470a"),
     ground: variable("ground", "#ffffff"),
-    edge: variable("edge", "#1c5fa8"),
+    edge: variable("edge", "#2a6df0"),
+    keep: variable("keep", "#cfd4db"),
     font: style.fontFamily || "sans-serif",
     size: Math.round(size * 0.86 * 2) / 2,
   };

@@ -22,6 +22,9 @@ export interface Trace {
   nodes: Float64Array[];
   /** [levels - 1][n * n]: edges[l][k * n + j] leads from (l + 1, k) down to (l, j). */
   edges: Float64Array[];
+  /** The part of every edge that began in some tokens of the input: like `edges`, and these of
+   * all tokens add up to `edges`. */
+  ways(sources: readonly number[]): Float64Array[];
 }
 
 /** A layer's map as the rollout uses it. */
@@ -47,16 +50,12 @@ export function stepOf(map: ArrayLike<number>, n: number, combine: Combine): Flo
 export function traceFrom(steps: Float64Array[], n: number, starts: number[]): Trace {
   const top = steps.length;
   const up: Float64Array[] = [new Float64Array(n).fill(1)];
+  const sizes = [1];
   for (let l = 1; l <= top; l++) {
-    const step = steps[l - 1] as Float64Array;
-    const below = up[l - 1] as Float64Array;
-    const here = new Float64Array(n);
-    for (let k = 0; k < n; k++) {
-      let sum = 0;
-      for (let j = 0; j < n; j++) sum += (step[k * n + j] as number) * (below[j] as number);
-      here[k] = sum;
-    }
-    up.push(rescale(here));
+    const here = raised(steps[l - 1] as Float64Array, up[l - 1] as Float64Array, n);
+    const size = largest(here);
+    sizes.push(size);
+    up.push(here.map((value) => value / size));
   }
   // Every token of a word counts alike, whatever the total of its row.
   let down: Float64Array = new Float64Array(n);
@@ -67,6 +66,8 @@ export function traceFrom(steps: Float64Array[], n: number, starts: number[]): T
   const nodes: Float64Array[] = new Array(top + 1);
   const edges: Float64Array[] = new Array(top);
   nodes[top] = shares(down, up[top] as Float64Array);
+  const downs: Float64Array[] = new Array(top + 1);
+  const totals: number[] = new Array(top + 1);
   for (let l = top; l >= 1; l--) {
     const step = steps[l - 1] as Float64Array;
     const below = up[l - 1] as Float64Array;
@@ -86,16 +87,49 @@ export function traceFrom(steps: Float64Array[], n: number, starts: number[]): T
     }
     if (total > 0) for (let e = 0; e < flow.length; e++) flow[e] = (flow[e] as number) / total;
     edges[l - 1] = flow;
-    down = rescale(next);
+    downs[l] = down;
+    totals[l] = total;
+    const size = largest(next);
+    down = next.map((value) => value / size);
     nodes[l - 1] = shares(down, below);
   }
-  return { nodes, edges };
+
+  function ways(sources: readonly number[]): Float64Array[] {
+    let below = new Float64Array(n);
+    for (const source of sources) below[source] = 1;
+    return steps.map((step, at) => {
+      const down = downs[at + 1] as Float64Array;
+      const total = totals[at + 1] as number;
+      const flow = new Float64Array(n * n);
+      for (let k = 0; k < n; k++) {
+        const weight = total > 0 ? (down[k] as number) / total : 0;
+        if (weight === 0) continue;
+        for (let j = 0; j < n; j++)
+          flow[k * n + j] = weight * (step[k * n + j] as number) * (below[j] as number);
+      }
+      const size = sizes[at + 1] as number;
+      below = raised(step, below, n).map((value) => value / size);
+      return flow;
+    });
+  }
+  return { nodes, edges, ways };
 }
 
-function rescale(values: Float64Array): Float64Array {
+/** step @ below */
+function raised(step: Float64Array, below: Float64Array, n: number): Float64Array<ArrayBuffer> {
+  const here = new Float64Array(n);
+  for (let k = 0; k < n; k++) {
+    let sum = 0;
+    for (let j = 0; j < n; j++) sum += (step[k * n + j] as number) * (below[j] as number);
+    here[k] = sum;
+  }
+  return here;
+}
+
+function largest(values: Float64Array): number {
   let peak = 0;
   for (const value of values) peak = Math.max(peak, Math.abs(value));
-  return peak > 0 ? values.map((value) => value / peak) : values;
+  return peak > 0 ? peak : 1;
 }
 
 function shares(down: Float64Array, up: Float64Array): Float64Array {

@@ -50,3 +50,28 @@ export function shorten(text: string, length: number): string {
   if (characters.length <= length) return text;
   return `${characters.slice(0, Math.max(1, length - 1)).join("")}…`;
 }
+
+/** A share in a sentence: whole percents, one place below one, more where nearly all is taken. */
+export function share(part: number, exact = false): string {
+  const value = 100 * part;
+  if (value >= 99.5 && value < 100 && exact) {
+    const places = Math.min(4, Math.max(1, Math.ceil(-Math.log10(100 - value))));
+    return `${value.toFixed(places)} %`;
+  }
+  if (value >= 0.95 || value === 0) return `${Math.round(value)} %`;
+  return value >= 0.05 ? `${value.toFixed(1)} %` : "< 0.1 %";
+}
+
+/** A score with its sign, to two figures. */
+export function signed(value: number): string {
+  const size = Math.abs(value);
+  const text = size >= 0.995 ? number(size) : size.toFixed(Math.abs(value) >= 0.0095 ? 2 : 4);
+  return `${value < 0 ? "−" : "+"}${Number(text) === 0 ? number(size) : text}`;
+}
+
+/** A change of a probability. */
+export function points(change: number): string {
+  const size = Math.abs(100 * change);
+  const text = size >= 0.95 ? String(Math.round(size)) : size >= 0.05 ? size.toFixed(1) : "< 0.1";
+  return `${text} ${text === "1" ? "point" : "points"}`;
+}

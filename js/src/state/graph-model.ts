@@ -88,22 +88,25 @@ export function importance(
   return out;
 }
 
-/** Shown units as columns; those of little weight are folded together where they are many. */
+/** Shown units as columns; those of little weight are folded together where there is no room. */
 export function columnsOf(
   state: State,
   weights: Float64Array,
   room: number,
   opened: ReadonlySet<number>,
 ): Column[] {
-  const { rows, units, focus } = state.layout;
-  const kept = new Set(rows);
-  if (rows.length > room) {
-    const order = [...rows].sort((a, b) => (weights[b] as number) - (weights[a] as number));
-    kept.clear();
-    for (const unit of order.slice(0, room)) kept.add(unit);
-    kept.add(focus);
-    for (const unit of opened) kept.add(unit);
+  const { rows, focus } = state.layout;
+  if (rows.length <= room) return folded(state, new Set(rows));
+  const order = [...rows].sort((a, b) => (weights[b] as number) - (weights[a] as number));
+  for (let count = Math.floor(room); ; ) {
+    const columns = folded(state, new Set([...order.slice(0, count), focus, ...opened]));
+    if (columns.length <= room || count <= 1) return columns;
+    count -= Math.max(1, Math.floor((columns.length - room) / 2));
   }
+}
+
+function folded(state: State, kept: ReadonlySet<number>): Column[] {
+  const { rows, units } = state.layout;
   const columns: Column[] = [];
   for (const unit of rows) {
     const { text, tokens, segment } = units[unit] as (typeof units)[number];
@@ -172,6 +175,41 @@ export function columnShares(nodes: Float64Array, columns: Column[]): Float64Arr
   );
 }
 
+/** Less than this of the whole is not drawn, and never more than so many at once. */
+const LEAST_FLOW = 0.004;
+export const MOST_RIBBONS = 60;
+
+/** The edges of one flow that are worth drawing, weak first. */
+export function flowEdges(flows: Float64Array[], columns: Column[], n: number): Edges {
+  const found: Edge[] = [];
+  flows.forEach((flow, l) => {
+    const count = columns.length;
+    columnFlow(flow, n, columns).forEach((weight, at) => {
+      if (weight >= LEAST_FLOW) found.push([l, Math.floor(at / count), at % count, weight]);
+    });
+  });
+  found.sort((a, b) => b[3] - a[3]);
+  const drawn = found.slice(0, MOST_RIBBONS).reverse();
+  const between = drawn.filter((edge) => edge[1] !== edge[2]);
+  return {
+    ...packed(drawn),
+    strongest: drawn.at(-1)?.[3] ?? 0,
+    between: between.at(-1)?.[3] ?? 0,
+    found: found.length,
+    drawn: drawn.length,
+  };
+}
+
+function packed(edges: Edge[]) {
+  return {
+    count: edges.length,
+    layer: Int16Array.from(edges, (edge) => edge[0]),
+    upper: Int16Array.from(edges, (edge) => edge[1]),
+    lower: Int16Array.from(edges, (edge) => edge[2]),
+    weight: Float32Array.from(edges, (edge) => edge[3]),
+  };
+}
+
 /**
  * The edges to draw: the k strongest of each upper node to other tokens, or all above a share of
  * the strongest between two tokens of their layer. What a token keeps of itself counts neither as
@@ -220,11 +258,7 @@ export function selectEdges(
   between = thinned(between, ([l, , , value]) => value / (peaks[l] as number), room);
   const drawn = [...kept, ...between].sort((a, b) => a[3] - b[3]); // the strongest on top
   return {
-    count: drawn.length,
-    layer: Int16Array.from(drawn, (edge) => edge[0]),
-    upper: Int16Array.from(drawn, (edge) => edge[1]),
-    lower: Int16Array.from(drawn, (edge) => edge[2]),
-    weight: Float32Array.from(drawn, (edge) => edge[3]),
+    ...packed(drawn),
     strongest,
     between: Math.max(...peaks, 0),
     found,

@@ -50,6 +50,12 @@ export interface State {
   label(unit: number): string;
   readonly focusLabel: string;
   readonly targetLabel: string;
+  /** Of what is explained, if it has one. */
+  readonly probability: number | null;
+  /** The token at which the answer is read. */
+  readonly answer: number;
+  /** Another row than the answer's is looked at. */
+  readonly away: boolean;
   /** Scores of shown units for the focus, as the layer and aggregate say. */
   scores(id: string, layer?: number, aggregate?: Aggregate): Shares | undefined;
   map(id: string, aggregate: Aggregate, layer: number): Grid | undefined;
@@ -61,7 +67,8 @@ export interface State {
   tokenMaps(id: string, upTo: number): (Float32Array | undefined)[];
   shared(what: "heads" | "head_stats", layer?: number): Tensor | undefined;
   doneLayers(id: string): Set<number>;
-  /** The faithfulness of the compared methods; asks for it, once their runs are known. */
+  /** The faithfulness of the compared methods for the answer's row; asks for it, once their runs
+   * are known. */
   measured(): Measured | undefined;
   /** The highest layer up to the chosen one that can be shown already: work may be going on. */
   reached(id: string): number;
@@ -218,11 +225,17 @@ export function derive(host: Host, store: Store): State {
     return tensor && rows && cols ? { rows, cols, values: tensor.values, coarse: true } : undefined;
   }
 
-  const targetLabel =
-    traits.model_info.targets.find((t) => JSON.stringify(t.value) === JSON.stringify(traits.target))
-      ?.label ??
-    (traits.target === null ? traits.model_info.prediction?.label : String(traits.target)) ??
-    "";
+  const { prediction, targets } = traits.model_info;
+  const target =
+    traits.target === null
+      ? prediction
+      : targets.find((t) => JSON.stringify(t.value) === JSON.stringify(traits.target));
+  const targetLabel = target?.label ?? (traits.target === null ? "" : String(traits.target));
+  const answer = Math.min(traits.model_info.answer ?? focusToken, Math.max(n - 1, 0));
+  const away = layout.unitOf[answer] !== layout.focus && n > 0;
+  const subject = JSON.stringify([traits.text, traits.text_pair, traits.target, traits.params]);
+  const known = store.atAnswer(subject);
+  if (!away) for (const [id, info] of Object.entries(traits.runs)) known.set(id, info.run);
   const label = (unit: number) => layout.units[unit]?.text ?? "";
 
   const ticked = [...new Set([traits.method, ...traits.compared])]
@@ -231,18 +244,26 @@ export function derive(host: Host, store: Store): State {
   const compared = ticked.slice(0, MOST_SHOWN);
 
   function measured(): Measured | undefined {
-    const runs = compared.map(({ id }) => [id, run(id)?.run ?? ""] as const);
+    if (!prediction) return undefined;
+    const runs = compared.map(({ id }) => {
+      const now = run(id)?.run ?? "";
+      return [id, away ? (known.get(id) ?? now) : now] as const;
+    });
     if (runs.length === 0 || runs.some(([, name]) => !name)) return undefined;
     const question = {
       runs: Object.fromEntries(runs),
       target: traits.target ?? null,
-      focus: Number.isInteger(traits.focus) ? traits.focus : null,
+      focus: answer,
     };
     // A run that failed or was stopped may come out otherwise when it is computed again.
     const stages = compared.map(({ id }) => run(id)?.state ?? "");
+    const open = stages.some((stage) => stage === "computing" || stage === "waiting");
+    // Looking at another row may have changed the runs: what is known of the answer's is kept.
+    const same = runs.every(([id, name]) => run(id)?.run === name);
     return store.measure(
       question,
       stages.map((stage) => (/error|cancelled/.test(stage) ? stage : "")).join(),
+      same && !open,
     );
   }
 
@@ -263,6 +284,9 @@ export function derive(host: Host, store: Store): State {
     label,
     focusLabel: label(layout.focus),
     targetLabel,
+    probability: target?.probability ?? null,
+    answer,
+    away,
     scores,
     map(id, aggregate, at) {
       const tensor = tokenMap(id, aggregate, at);

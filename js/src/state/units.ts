@@ -145,3 +145,13 @@ export function meanRow(
   }
   return mergeColumns(mean, layout, signed);
 }
+
+/** What units are called: with their position (the first token is 0) where a text occurs again. */
+export function namesOf({ units, rows }: Layout): string[] {
+  const often = new Map<string, number>();
+  for (const unit of rows) {
+    const text = units[unit]?.text ?? "";
+    often.set(text, (often.get(text) ?? 0) + 1);
+  }
+  return units.map(({ text, index }) => ((often.get(text) ?? 0) > 1 ? `${text} (${index})` : text));
+}

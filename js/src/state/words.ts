@@ -1,17 +1,8 @@
 /** Sentences that say what a picture shows. */
 
-import type { Aggregate, MethodEntry, ViewName } from "../wire/types";
+import type { MethodEntry, ViewName } from "../wire/types";
 import { percent, plural } from "./format";
 import type { State } from "./state";
-
-export const AGGREGATE_NAMES: Record<Aggregate, string> = {
-  layer: "this layer alone",
-  rollout: "rollout up to this layer",
-  sum: "sum up to this layer",
-};
-
-/** Said on controls of a saved page. */
-export const NEEDS_KERNEL = "Saved page: changing this needs the notebook.";
 
 export const quoted = (text: string) => `“${text}”`;
 
@@ -163,13 +154,13 @@ export function lacking(state: State, id: string): string {
 export function addsUp(errors: readonly number[]): { text: string; good: boolean } | null {
   if (errors.length === 0) return null;
   const worst = Math.max(...errors);
-  const size = worst === 0 ? "exactly" : `within ${scientific(worst)}`;
+  const size = worst === 0 ? "exactly" : scientific(worst);
   if (worst <= 1e-2) {
-    return { text: `The parts add up to the model's own numbers ${size}.`, good: true };
+    return { text: `parts add up to the model’s own numbers, ${size}`, good: true };
   }
   const bad = errors.flatMap((error, layer) => (error > 1e-2 ? [layer] : []));
   return {
-    text: `The parts do not add up to the model's own numbers in ${plural(bad.length, "layer")} (${bad.join(", ")}): off by up to ${scientific(worst)}. Do not trust maps built on ${bad.length === 1 ? "it" : "them"}.`,
+    text: `The parts do not add up to the model’s own numbers in ${plural(bad.length, "layer")} (${bad.join(", ")}): off by up to ${scientific(worst)}. Do not trust maps built on ${bad.length === 1 ? "it" : "them"}.`,
     good: false,
   };
 }

@@ -1,18 +1,19 @@
-/** Should you believe the map? Probability against tokens removed, one curve per method. */
+/** Should you believe it? The probability as words are taken away, and what random orders do. */
 
 import type { Context, View } from "../kit/context";
 import { createCurves } from "../kit/curves";
 import { type Line, type Point, pen, styleOf } from "../kit/curves-draw";
-import { h, setText, show, sync } from "../kit/dom";
+import { h, setAttributes, setText, show, sync } from "../kit/dom";
 import { createTable } from "../kit/table";
-import { number, percent, plural } from "../state/format";
+import { number, percent, plural, share } from "../state/format";
 import type { State } from "../state/state";
-import { lacking, leftOutWords, quoted } from "../state/words";
+import { lacking, leftOutWords } from "../state/words";
 import type { Measured } from "../wire/measures";
 import type { CurvePart, StartPart } from "../wire/protocol";
+import { agreementTables, metricsTable } from "./faithfulness-tables";
 import { createNotice } from "./shared";
 
-const LISTED = 12; // tokens that are named in words
+const LISTED = 12; // words that are named one by one
 const RANDOM = "random order";
 
 /** What is drawn: methods in their order, with what was measured of them. */
@@ -26,50 +27,61 @@ interface Shown {
 export function faithfulnessView(element: HTMLElement, context: Context): View {
   let shown: Shown | null = null;
   let point: Point | null = null;
-  const caption = h("p", { class: "mix-caption" });
-  const dropped = h("p", { class: "mix-notes", "data-part": "left-out" });
+  const dropped = h("p", { class: "mix-hint", "data-part": "left-out" });
   const notice = createNotice(context);
   const stop = h(
     "button",
-    { type: "button", class: "mix-button", "data-part": "measure-cancel" },
-    "Stop measuring",
+    { type: "button", class: "mix-chip", "data-part": "measure-cancel" },
+    "Stop",
   );
   const bar = h("progress", {
     max: 1,
     "data-part": "measure-progress",
     "aria-label": "Progress of measuring",
   });
-  const words = h("span", {});
-  const work = h("div", { class: "mix-measuring", hidden: true }, bar, words, stop);
-  const verdict = h("p", {
-    class: "mix-verdict",
-    "data-part": "verdict",
-    "aria-live": "polite",
+  const doing = h("span", {});
+  const work = h("div", { class: "mix-note", hidden: true }, doing, bar, stop);
+  const slider = h("input", {
+    type: "range",
+    min: 0,
+    step: 1,
+    "data-part": "removal",
+    "aria-label": "Words removed",
   });
+  const output = h("output", {});
+  const gauge = h("label", { class: "mix-gauge" }, h("span", {}, "words removed"), slider, output);
   const legend = h("div", { class: "mix-lines" });
-  const reading = h("p", { class: "mix-notes" });
-  const sentence = h("p", { class: "mix-sentence", "data-part": "removed" });
-  const metrics = h("div", { class: "mix-metrics", "data-part": "metrics" });
-  const agreement = h("div", { class: "mix-agreements", "data-part": "agreements" });
+  const strips = h("div", { class: "mix-strips" });
+  const metrics = h("details", { class: "mix-table", "data-part": "metrics" });
+  const agreement = h("details", { class: "mix-table", "data-part": "agreements" });
   const table = createTable(context.signal);
   const curves = createCurves(context, {
-    // The tokens themselves are struck through below: naming them would cover the curves.
     describe: (at, whole) => (shown ? inWords(shown, at).slice(0, whole ? 4 : 3) : []),
     choose(at) {
       point = at;
-      drawSentence();
+      drawPoint();
     },
   });
-  const body = h("div", {}, curves.element, legend, reading, sentence, metrics, agreement);
-  element.append(caption, dropped, notice.element, work, verdict, body, table.element);
+  const body = h(
+    "div",
+    { class: "mix-test" },
+    h("div", { class: "mix-test-main" }, curves.element, legend),
+    strips,
+  );
+  element.append(dropped, notice.element, work, gauge, body, metrics, agreement, table.element);
   let stopIt = () => {};
   context.listen(stop, "click", () => stopIt());
+  context.listen(slider, "input", () => {
+    point = { line: point?.line ?? 0, at: Number(slider.value) };
+    curves.select(point);
+    drawPoint();
+  });
 
   function hide(text: string | null, actions: { label: string; run(): void }[] = []): void {
     notice.update(text, actions);
-    body.hidden = true;
-    setText(verdict, "");
+    for (const one of [gauge, body, metrics, agreement]) show(one, false);
     table.update(null);
+    context.marks.remove([]);
     shown = null;
   }
 
@@ -82,127 +94,186 @@ export function faithfulnessView(element: HTMLElement, context: Context): View {
     bar.value = measured.progress;
     const maps = state.traits.status.state === "computing";
     setText(
-      words,
+      doing,
       maps && !measured.start
         ? "Measuring begins when the methods are computed."
-        : `Asking the model about the text with tokens removed: ${Math.round(100 * measured.progress)} %`,
+        : `Asking the model about the text with words removed: ${Math.round(100 * measured.progress)} %`,
     );
   }
 
-  function drawSentence(): void {
+  /** What is gone at the chosen point: in the sentence, on the slider, in words. */
+  function drawPoint(): void {
     if (!shown) return;
-    const curve = point && shown.curves[point.line];
-    const count = point ? (shown.start.counts[point.at] ?? 0) : 0;
-    const gone = new Set(curve?.order.slice(0, count));
-    setText(
-      reading,
-      curve && point
-        ? inWords(shown, point).slice(0, 3).join(", ")
-        : "Point at a curve, or move along it with the arrow keys, to see which tokens are gone.",
-    );
-    const { tokens } = shown.state;
-    const line = shown.lines[point?.line ?? 0];
-    sentence.style.setProperty("--mix-gone", line?.colour ?? "currentColor");
-    sentence.replaceChildren(
-      ...tokens.flatMap((token, i) => {
-        const glued = token.word !== null && token.word === tokens[i - 1]?.word;
-        const made = gone.has(i)
-          ? h("del", {}, token.text)
-          : h("span", { class: token.special ? "mix-special" : null }, token.text);
-        return i === 0 || glued ? [made] : [" ", made];
-      }),
-    );
+    const { start, state } = shown;
+    const curve = shown.curves[point?.line ?? 0];
+    const at = point?.at ?? 0;
+    const count = start.counts[at] ?? 0;
+    context.marks.remove(point && curve ? curve.order.slice(0, count) : []);
+    slider.max = String(start.counts.length - 1);
+    slider.value = String(at);
+    const value = curve?.probabilities[at] ?? start.probability;
+    const whose = shown.lines.length > 1 ? `${shown.lines[point?.line ?? 0]?.title}: ` : "";
+    const of = `${whose}${count} of ${start.removable.length}`;
+    setText(output, `${of}, ${start.target || state.targetLabel} ${share(value)}`);
+    slider.setAttribute("aria-valuetext", output.textContent ?? "");
   }
 
   return {
+    leave: () => context.marks.remove([]),
     update(state) {
       const measured = state.measured();
       const front = state.method;
-      const target = measured?.start?.target ?? state.targetLabel;
-      setText(
-        caption,
-        `Tokens are taken away, those with the highest score first. The faster the probability${target ? ` of ${quoted(target)}` : ""} falls, the more the model needs what the method calls important.`,
-      );
       setText(dropped, leftOutWords(state));
       show(dropped, state.leftOut.length > 0);
       drawWork(state, measured);
       if (!front) return hide(null);
-      if (!measured) return hide(lacking(state, front.id));
+      if (!measured)
+        return hide(state.traits.model_info.prediction ? lacking(state, front.id) : NO_HEAD);
       const start = measured.start;
       const message = measured.phase === "error" ? measured.message : null;
       const actions =
-        message !== null && measurable(state)
-          ? [{ label: "Measure again", run: measured.again }]
-          : [];
-      if (!start) return hide(message, actions);
-      notice.update(message, actions);
-      if (shown?.start !== start) {
-        curves.update(null); // another question: no point of it has been chosen yet
-        point = null;
-      }
+        message !== null && state.live ? [{ label: "Measure again", run: measured.again }] : [];
+      const waits = measured.costs !== null && measured.phase === "done" && !measured.random;
+      if (waits) actions.push({ label: "Measure all of it", run: measured.insist });
+      const words = waits
+        ? `Random orders would take about ${Math.round(measured.costs ?? 0)} s.`
+        : message;
+      if (!start) return hide(words, actions);
+      notice.update(words, actions);
       const methods = start.methods.filter((id) => measured.curves.has(id));
       const parts = methods.map((id) => measured.curves.get(id) as CurvePart);
+      if (shown?.start !== start) {
+        curves.update(null); // another question: its point is chosen anew
+        point = null;
+      }
+      if (shown === null || shown.start !== start)
+        point = parts.length > 0 ? { line: 0, at: 1 } : null;
       const lines = parts.map((part) => ({
         id: part.method,
         title: state.entry(part.method)?.title ?? part.method,
         values: part.probabilities,
         ...styleOf(start.methods.indexOf(part.method), context),
       }));
+      const first = shown === null || shown.start !== start;
       shown = { state, start, curves: parts, lines };
-      body.hidden = false;
-      setText(verdict, measured.verdict);
       const drawn = lines.length > 0;
+      for (const one of [gauge, body]) show(one, drawn);
+      const single = lines.length === 1 && start.counts.every((count, k) => count === k);
       curves.update(
         drawn
           ? {
               shares: start.shares,
               lines,
               band: measured.random ?? null,
-              xTitle: "share of tokens removed",
-              yTitle: start.target ? `probability of ${quoted(start.target)}` : "probability",
+              marks: single
+                ? (parts[0]?.order.map((token) => state.tokens[token]?.text.trim() ?? "") ?? null)
+                : null,
+              xTitle: single ? "" : "share of words removed",
+              yTitle: start.target ? `probability of “${start.target}”` : "probability",
               label: summary(shown, measured),
             }
           : null,
       );
+      if (first && point) curves.select(point);
+      drawPoint();
       drawLegend(legend, shown, measured, context);
-      drawSentence();
-      show(reading, drawn);
-      show(sentence, drawn);
-      drawMetrics(metrics, shown, measured);
-      drawAgreement(agreement, state, measured, context);
+      drawStrips(strips, shown, measured);
+      metricsTable(metrics, state, start, measured);
+      agreementTables(agreement, state, measured, context);
       table.update(drawn ? numbers(shown, measured) : null);
     },
   };
 }
 
-/** Whether asking again could help: not where the model's kind is the reason. */
-const measurable = ({ live, traits: { model_info: info } }: State) =>
-  live && info.prediction !== null;
+const NO_HEAD = "This model predicts nothing that could be tested: it has no head.";
 
 function summary(shown: Shown, measured: Measured): string {
   const { start, lines } = shown;
   const ends = lines.map(({ title, values }) => {
-    const half = start.shares.findIndex((share) => share >= 0.5);
+    const half = start.shares.findIndex((part) => part >= 0.5);
     return `${title} ${number(values[half] ?? Number.NaN)}`;
   });
   const floor = measured.random ? ", with the band of random orders" : "";
-  return `Probability of ${quoted(start.target)} as tokens are removed, ${plural(lines.length, "curve")}${floor}. Whole text ${number(start.probability)}; half of the tokens removed: ${ends.join(", ")}`;
+  return `Probability of “${start.target}” as words are removed, ${plural(lines.length, "curve")}${floor}. Whole text ${number(start.probability)}; half of them removed: ${ends.join(", ")}`;
 }
 
 function inWords({ state, start, curves, lines }: Shown, { line, at }: Point): string[] {
   const curve = curves[line];
   const count = start.counts[at] ?? 0;
   const gone = curve?.order.slice(0, count) ?? [];
-  const named = gone.slice(0, LISTED).map((i) => quoted(state.tokens[i]?.text ?? ""));
+  const named = gone.slice(0, LISTED).map((i) => `“${state.tokens[i]?.text ?? ""}”`);
   const more = gone.length - named.length;
   return [
     lines[line]?.title ?? "",
     `${count} of ${plural(start.removable.length, "token")} gone (${percent(start.shares[at] ?? 0)})`,
-    `probability of ${quoted(start.target)} ${number(curve?.probabilities[at] ?? Number.NaN)}`,
+    `probability of “${start.target}” ${number(curve?.probabilities[at] ?? Number.NaN)}`,
     gone.length === 0
       ? "the whole text"
       : `gone, in this order: ${named.join(" ")}${more > 0 ? ` and ${more} more` : ""}`,
   ];
+}
+
+/** The measures of the method in front, each beside what random orders reach. */
+function drawStrips(
+  parent: HTMLElement,
+  { start, curves, lines }: Shown,
+  measured: Measured,
+): void {
+  const { random } = measured;
+  const [curve] = curves;
+  const items = start.metrics.filter(({ id }) => curve?.metrics[id] != null);
+  sync(
+    parent,
+    [...items.map((metric) => ({ metric })), { metric: null }],
+    () =>
+      h(
+        "div",
+        { class: "mix-strip-box" },
+        h("p", {}, h("strong", {}), h("span", {})),
+        h("small", {}),
+        h("div", { class: "mix-track", "aria-hidden": "true" }),
+      ),
+    (box, { metric }) => {
+      const [head, words, track] = box.children as unknown as HTMLElement[] as [
+        HTMLElement,
+        HTMLElement,
+        HTMLElement,
+      ];
+      show(head, metric !== null);
+      show(track, metric !== null && random !== undefined);
+      if (!metric) {
+        const methods = lines.length > 1 ? ` Measures are of ${lines[0]?.title}.` : "";
+        setText(
+          words,
+          `${random ? "Grey: eight in ten random orders." : ""}${methods} One text proves little: benchmark() tests many.`.trim(),
+        );
+        return;
+      }
+      const value = curve?.metrics[metric.id] ?? 0;
+      setText(head.firstElementChild as HTMLElement, metric.title);
+      setText(head.lastElementChild as HTMLElement, ` ${number(value)}`);
+      const judged = measured.judged.get(curve?.method ?? "")?.beats[metric.id];
+      const better = metric.better === "lower" ? "; less is better" : "";
+      setText(
+        words,
+        judged
+          ? `beats ${judged[0]} of ${judged[1]} random orders${better}`
+          : `${metric.better} is better`,
+      );
+      const spread = random?.metrics[metric.id];
+      if (!spread) return;
+      const all = [value, ...(spread.values ?? []), spread.low ?? value, spread.high ?? value, 0];
+      const [low, high] = [Math.min(...all), Math.max(...all)];
+      const place = (x: number) => `${((100 * (x - low)) / (high - low || 1)).toFixed(1)}%`;
+      const band = h("i", {});
+      band.style.left = place(spread.low ?? low);
+      band.style.right = `${100 - Number.parseFloat(place(spread.high ?? high))}%`;
+      const tick = h("u", {});
+      tick.style.left = place(value);
+      track.replaceChildren(band, tick);
+    },
+  );
+  setAttributes(parent, { "aria-label": "Measures" });
 }
 
 function drawLegend(
@@ -248,121 +319,6 @@ function drawLegend(
   );
 }
 
-/** Replace what an element holds, if the words differ: a reader's place in it is kept. */
-function refill(parent: HTMLElement, key: string, make: () => Node[]): void {
-  if (parent.dataset.key === key) return;
-  parent.dataset.key = key;
-  parent.replaceChildren(...make());
-}
-
-function drawMetrics(parent: HTMLElement, { state, start }: Shown, measured: Measured): void {
-  const { curves, failed, random } = measured;
-  const title = (id: string) => state.entry(id)?.title ?? id;
-  const there = start.methods.filter((id) => curves.has(id) || failed.has(id));
-  const key = JSON.stringify([start.metrics, there.map(title), [...curves], [...failed], random]);
-  refill(parent, key, () => {
-    const head = h("tr", {}, h("td", {}));
-    for (const metric of start.metrics) {
-      const better = h("span", { class: "mix-better" }, `${metric.better} is better`);
-      head.append(h("th", { scope: "col" }, metric.title, " ", better));
-    }
-    const body = h("tbody");
-    for (const id of there) {
-      const row = h("tr", {}, h("th", { scope: "row" }, title(id)));
-      const values = curves.get(id)?.metrics;
-      if (values) {
-        for (const metric of start.metrics) row.append(h("td", {}, shownValue(values[metric.id])));
-      } else {
-        const why = `not measured: ${failed.get(id)}`;
-        row.append(h("td", { colspan: start.metrics.length, class: "mix-why" }, why));
-      }
-      body.append(row);
-    }
-    if (random) {
-      const what = h("span", { class: "mix-better" }, "mean, and eight in ten");
-      const row = h("tr", {}, h("th", { scope: "row" }, RANDOM, " ", what));
-      for (const metric of start.metrics) {
-        const spread = random.metrics[metric.id];
-        const cell = h("td", {}, shownValue(spread?.mean));
-        if (spread?.low != null && spread.high != null) {
-          const range = `${number(spread.low)} to ${number(spread.high)}`;
-          cell.append(" ", h("span", { class: "mix-better" }, range));
-        }
-        row.append(cell);
-      }
-      body.append(row);
-    }
-    const caption = h("caption", {}, "On this text; a single text says little about a method");
-    const table = h("table", {}, caption, h("thead", {}, head), body);
-    const lacked = start.metrics.filter(({ id }) =>
-      there.some((method) => curves.get(method)?.metrics[id] === null),
-    );
-    if (lacked.length === 0) return [table];
-    // Replacing by a token needs one: GPT-2's tokenizer has neither mask nor padding.
-    const names = lacked.map(({ title }) => title).join(", ");
-    const why = `–: ${names} cannot be computed here; log-odds replaces tokens by the padding token, which the tokenizer must have.`;
-    return [table, h("p", { class: "mix-notes" }, why)];
-  });
-}
-
-const shownValue = (value: number | null | undefined) =>
-  value == null
-    ? h("span", { title: "not defined for this text and tokenizer" }, "–")
-    : number(value);
-
-function drawAgreement(
-  parent: HTMLElement,
-  state: State,
-  { agreement }: Measured,
-  context: Context,
-): void {
-  show(parent, agreement !== undefined);
-  if (!agreement) return;
-  const names = agreement.methods.map((id) => state.entry(id)?.title ?? id);
-  const look = `${context.root.dataset.theme} ${state.traits.colours}`;
-  refill(parent, JSON.stringify([agreement, names, look]), () => {
-    const heading = h("h4", {}, "How far the methods agree on this text");
-    const basis = h(
-      "p",
-      { class: "mix-notes" },
-      "By the final scores of each method. Special tokens are left out: nearly all methods agree on them.",
-    );
-    const tables = (
-      [
-        [
-          "Ranking of all ordinary tokens (Spearman): 1 the same, 0 unrelated, −1 reversed",
-          agreement.spearman,
-          true,
-        ],
-        [
-          "The top 25 % of ordinary tokens (Jaccard): 1 the same tokens, 0 none in common",
-          agreement.jaccard,
-          false,
-        ],
-      ] as const
-    ).map(([caption, matrix, signed]) => {
-      const scale = context.palette().scale(signed, 1);
-      const head = h("tr", {}, h("td", {}));
-      for (const name of names) head.append(h("th", { scope: "col" }, name));
-      const body = h("tbody");
-      matrix.forEach((values, r) => {
-        const row = h("tr", {}, h("th", { scope: "row" }, names[r]));
-        values.forEach((value, c) => {
-          const cell = h("td", {}, value === null ? "–" : value.toFixed(2).replace("-", "−"));
-          if (value !== null && r !== c) {
-            cell.style.backgroundColor = scale.css(value);
-            cell.style.color = scale.ink(value);
-          }
-          row.append(cell);
-        });
-        body.append(row);
-      });
-      return h("table", {}, h("caption", {}, caption), h("thead", {}, head), body);
-    });
-    return [heading, basis, h("div", { class: "mix-agreement-tables" }, ...tables)];
-  });
-}
-
 function numbers({ start, lines }: Shown, { random }: Measured) {
   const rows = lines.map(({ title, values }) => ({ title, values }));
   if (random) {
@@ -371,7 +327,7 @@ function numbers({ start, lines }: Shown, { random }: Measured) {
     rows.push({ title: `${RANDOM}, nine tenths lie below`, values: random.high });
   }
   return {
-    caption: `Probability of ${quoted(start.target)} with tokens removed`,
+    caption: `Probability of “${start.target}” with tokens removed`,
     rowTitle: "method",
     colTitle: "tokens removed",
     rows: rows.map((row) => row.title),

@@ -5,12 +5,13 @@ import type { Context, View } from "../kit/context";
 import { h, setAttributes, setText, sync } from "../kit/dom";
 import { createHeatmap } from "../kit/heatmap";
 import { createLegend } from "../kit/legend";
+import { moveWord } from "../kit/steps";
 import { createTable } from "../kit/table";
 import { number, percent } from "../state/format";
 import type { State } from "../state/state";
 import { quoted } from "../state/words";
 import type { Tensor } from "../wire/protocol";
-import { createNotice, moveFocus } from "./shared";
+import { createNotice } from "./shared";
 
 /** The last axis of `head_stats`, in order. */
 const KINDS: [string, string][] = [
@@ -33,16 +34,11 @@ export function headsView(element: HTMLElement, context: Context): View {
     "aria-label": "What the grid is coloured by",
   });
   kind.append(...KINDS.map(([name], i) => h("option", { value: i }, name)));
-  const all = h("button", { type: "button", class: "mix-button" }, "Mean of all heads");
+  const all = h("button", { type: "button", class: "mix-chip" }, "Mean of all heads");
   const bar = h(
     "div",
-    { class: "mix-controls" },
-    h(
-      "label",
-      { class: "mix-field" },
-      h("span", { class: "mix-field-name" }, "Colour heads by attention to"),
-      kind,
-    ),
+    { class: "mix-fields" },
+    h("label", { class: "mix-field" }, h("span", {}, "Colour heads by attention to"), kind),
     all,
   );
   const grid = h("div", { class: "mix-head-grid", role: "grid", "aria-label": "Heads by layer" });
@@ -61,10 +57,13 @@ export function headsView(element: HTMLElement, context: Context): View {
       const c = shown.coarse ? Math.floor((col / state.n) * shown.cols) : col;
       return [`${target} attends to ${source}`, number(shown.values[r * shown.cols + c] ?? 0)];
     },
-    click: (row) => context.set({ focus: row }),
+    click(row) {
+      context.marks.hold(row);
+      context.redraw();
+    },
     arrow(key) {
       if (!state || (key !== "ArrowUp" && key !== "ArrowDown")) return false;
-      moveFocus(state, context, key === "ArrowUp" ? -1 : 1);
+      moveWord(state, context, key === "ArrowUp" ? -1 : 1);
       return true;
     },
   });
@@ -159,7 +158,7 @@ export function headsView(element: HTMLElement, context: Context): View {
         label,
         rowTitle: "this token attends",
         colTitle: "to this token",
-        selectedRow: next.traits.focus,
+        selectedRow: context.marks.pin ?? next.traits.focus,
         selectedCol: -1,
         rowBreak: second,
         colBreak: second,

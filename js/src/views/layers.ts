@@ -4,11 +4,12 @@ import { mapScale } from "../kit/colour";
 import type { Context, View } from "../kit/context";
 import { createHeatmap } from "../kit/heatmap";
 import { createLegend } from "../kit/legend";
+import { moveLayer, moveWord } from "../kit/steps";
 import { createTable } from "../kit/table";
 import { number, plural } from "../state/format";
 import type { State } from "../state/state";
 import { quoted } from "../state/words";
-import { absent, breakAt, createNotice, moveFocus, moveLayer, withoutMaps } from "./shared";
+import { absent, breakAt, createNotice, withoutMaps } from "./shared";
 
 export function layersView(element: HTMLElement, context: Context): View {
   let state: State | undefined;
@@ -34,8 +35,8 @@ export function layersView(element: HTMLElement, context: Context): View {
         if (!state) return false;
         if (key === "ArrowUp") moveLayer(state, context, 1);
         else if (key === "ArrowDown") moveLayer(state, context, -1);
-        else if (key === "ArrowLeft") moveFocus(state, context, -1);
-        else moveFocus(state, context, 1);
+        else if (key === "ArrowLeft") moveWord(state, context, -1);
+        else moveWord(state, context, 1);
         return true;
       },
     },
@@ -56,7 +57,7 @@ export function layersView(element: HTMLElement, context: Context): View {
       const method = next.method;
       if (!method) return hide({ text: "", actions: [] });
       if (method.yields === "scores") {
-        return hide(withoutMaps(next, context, "So there are no layers to show."));
+        return hide(withoutMaps(next, context));
       }
       const cols = next.layout.cols;
       const rows = Array.from({ length: next.layers }, (_, l) => next.scores(method.id, l)?.values);

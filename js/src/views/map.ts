@@ -4,11 +4,12 @@ import { mapScale, type Scale } from "../kit/colour";
 import type { Context, View } from "../kit/context";
 import { createHeatmap } from "../kit/heatmap";
 import { createLegend } from "../kit/legend";
+import { moveWord } from "../kit/steps";
 import { createTable } from "../kit/table";
 import { number } from "../state/format";
 import type { Grid, State } from "../state/state";
 import { quoted } from "../state/words";
-import { absent, breakAt, createNotice, moveFocus, soFar, withoutMaps } from "./shared";
+import { absent, breakAt, carrierOf, createNotice, soFar, withoutMaps } from "./shared";
 
 export function mapView(element: HTMLElement, context: Context): View {
   let state: State | undefined;
@@ -31,12 +32,12 @@ export function mapView(element: HTMLElement, context: Context): View {
       return lines;
     },
     click(row) {
-      const unit = state?.layout.units[state.layout.rows[row] ?? 0];
-      if (unit) context.set({ focus: unit.index });
+      context.marks.hold(state?.layout.units[state.layout.rows[row] ?? 0]?.index ?? null);
+      context.redraw();
     },
     arrow(key) {
       if (!state || (key !== "ArrowUp" && key !== "ArrowDown")) return false;
-      moveFocus(state, context, key === "ArrowUp" ? -1 : 1);
+      moveWord(state, context, key === "ArrowUp" ? -1 : 1);
       return true;
     },
   });
@@ -54,21 +55,24 @@ export function mapView(element: HTMLElement, context: Context): View {
       state = next;
       const method = next.method;
       if (!method) return hide({ text: "", actions: [] });
-      if (method.yields !== "maps") {
-        return hide(withoutMaps(next, context, "So there is no map to show."));
-      }
-      const layer = next.reached(method.id);
-      grid = next.map(method.id, next.traits.aggregate, layer);
-      if (!grid) return hide(absent(next, context, method.id));
+      const drawn = carrierOf(next);
+      if (!drawn) return hide(withoutMaps(next, context));
+      const layer = next.reached(drawn.id);
+      grid = next.map(drawn.id, next.traits.aggregate, layer);
+      if (!grid) return hide(absent(next, context, drawn.id));
       notice.update(
-        grid.coarse ? "A reduced picture; the full map is on its way." : soFar(next, layer),
+        grid.coarse
+          ? "A reduced picture; the full map is on its way."
+          : drawn.id !== method.id
+            ? `The map is that of ${drawn.title}: ${method.title} has none.`
+            : soFar(next, layer),
       );
       const palette = context.palette();
       if (scale?.of !== grid.values || scale.palette !== palette) {
         scale = {
           of: grid.values,
           palette,
-          scale: mapScale(palette, grid.values, method.signed, grid.cols),
+          scale: mapScale(palette, grid.values, drawn.signed, grid.cols),
         };
       }
       const { rows, cols, focus } = next.layout;
@@ -78,7 +82,7 @@ export function mapView(element: HTMLElement, context: Context): View {
         next.traits.aggregate === "layer"
           ? `layer ${layer} alone`
           : `${next.traits.aggregate} up to layer ${layer}`;
-      const summary = `${method.title}, ${what}: what each of ${rows.length} tokens (rows) takes from ${cols.length} tokens (columns)`;
+      const summary = `${drawn.title}, ${what}: what each of ${rows.length} tokens (rows) takes from ${cols.length} tokens (columns)`;
       heat.update({
         rows: rowNames,
         cols: colNames,
@@ -88,7 +92,7 @@ export function mapView(element: HTMLElement, context: Context): View {
         label: summary,
         rowTitle: "this token takes",
         colTitle: "from this token",
-        selectedRow: rows.indexOf(focus),
+        selectedRow: rows.indexOf(next.layout.unitOf[context.marks.pin ?? -1] ?? focus),
         selectedCol: -1,
         rowBreak: breakAt(next, rows),
         colBreak: breakAt(next, cols),

@@ -25,8 +25,8 @@ interface Thumbnail {
 
 export function multiplesView(element: HTMLElement, context: Context): View {
   const caption = h("p", { class: "mix-caption" });
-  const byLayer = h("button", { type: "button", class: "mix-button" }, "layers of one method");
-  const byMethod = h("button", { type: "button", class: "mix-button" }, "methods side by side");
+  const byLayer = h("button", { type: "button" }, "layers of one method");
+  const byMethod = h("button", { type: "button" }, "methods side by side");
   const choice = h(
     "div",
     { class: "mix-segments", role: "group", "aria-label": "What the thumbnails show" },
@@ -68,7 +68,7 @@ export function multiplesView(element: HTMLElement, context: Context): View {
       else if (mode === "methods") shown = methodThumbnails(state, context);
       else if (method.yields === "scores") {
         shown = [];
-        const lack = withoutMaps(state, context, "So there are no layers to lay out.");
+        const lack = withoutMaps(state, context);
         notice.update(lack.text, lack.actions);
       } else {
         shown = layerThumbnails(state, context, method);

@@ -4,6 +4,7 @@ import type { Context } from "../kit/context";
 import { h, setText } from "../kit/dom";
 import type { State } from "../state/state";
 import { lacking } from "../state/words";
+import type { MethodEntry } from "../wire/types";
 
 export interface Notice {
   element: HTMLElement;
@@ -32,37 +33,40 @@ export function createNotice(context: Context): Notice {
       if (buttons.dataset.names === names) return;
       buttons.dataset.names = names;
       buttons.replaceChildren(
-        ...actions.map((a) => h("button", { type: "button", class: "mix-button" }, a.label)),
+        ...actions.map((a) => h("button", { type: "button", class: "mix-chip" }, a.label)),
       );
     },
   };
 }
 
-/** What to do where a method has no maps: a method that has, or the text view. */
-export function withoutMaps(state: State, context: Context, needs: string) {
+/** Methods whose maps stand in for a method that has none, best first. */
+const CARRIERS = ["ifr", "alti", "globenc", "attention_rollout"];
+
+/** The method whose maps are drawn: the one in front, or one that stands in for it. */
+export function carrierOf(state: State): MethodEntry | null {
+  const { method } = state;
+  if (!method || method.yields === "maps") return method ?? null;
+  const ready = (id: string) => state.entry(id)?.yields === "maps" && state.doneLayers(id).size > 0;
+  const found = [...CARRIERS, ...Object.keys(state.traits.runs)].find(ready);
+  return (found && state.entry(found)) || null;
+}
+
+/** What to do where a method has no maps, and no other stands in for it. */
+export function withoutMaps(state: State, context: Context) {
   const method = state.method;
   const others = state.traits.catalogue.filter((e) => e.yields === "maps" && e.available);
-  const other =
-    others.find((e) => state.run(e.id)?.state === "ready") ??
-    others.find((e) => e.family === "contributions") ??
-    others[0];
-  const why =
-    method?.yields === "layer_scores"
-      ? "gives each token a score per layer"
-      : "gives each token one score";
-  const actions = [
-    { label: "Show its scores in the text", run: () => context.set({ view: "text" }) },
-  ];
-  if (method?.yields === "layer_scores" && state.traits.view !== "layers") {
-    actions.push({ label: "Show its layers", run: () => context.set({ view: "layers" }) });
-  }
-  if (other) {
+  const other = CARRIERS.map((id) => others.find((e) => e.id === id)).find(Boolean) ?? others[0];
+  const why = method?.yields === "layer_scores" ? "scores tokens by layer" : "scores tokens";
+  const actions = [];
+  if (other)
     actions.push({
-      label: `Switch to ${other.title}`,
-      run: () => context.set({ method: other.id }),
+      label: `Show the ways of ${other.title}`,
+      run: () => context.set({ compared: [...state.traits.compared, other.id] }),
     });
-  }
-  const text = `${method?.title ?? "This method"} ${why}; it does not say which token took what from which other. ${needs}`;
+  actions.push({ label: "Show the words", run: () => context.set({ view: "text" }) });
+  if (method?.yields === "layer_scores" && state.traits.view !== "layers")
+    actions.push({ label: "Show its layers", run: () => context.set({ view: "layers" }) });
+  const text = `${method?.title ?? "This method"} ${why}; it does not say which token took what from which other.`;
   return { text, actions };
 }
 
@@ -87,17 +91,4 @@ export function soFar(state: State, layer: number): string | null {
 export function breakAt(state: State, units: number[]): number {
   const at = units.findIndex((unit) => (state.layout.units[unit]?.segment ?? 0) > 0);
   return at > 0 ? at : -1;
-}
-
-/** Move the focus to the next shown unit, or the layer; true if the key was one of these. */
-export function moveFocus(state: State, context: Context, by: number): void {
-  const { rows, focus, units } = state.layout;
-  const at = rows.indexOf(focus);
-  const next = units[rows[Math.min(Math.max(at + by, 0), rows.length - 1)] ?? focus];
-  if (next && next.index !== state.traits.focus) context.set({ focus: next.index });
-}
-
-export function moveLayer(state: State, context: Context, by: number): void {
-  const next = Math.min(Math.max(state.layer + by, 0), Math.max(state.layers - 1, 0));
-  if (next !== state.traits.layer) context.set({ layer: next });
 }

@@ -6,6 +6,7 @@ import {
   type CurvePart,
   cancelRequest,
   type FaithfulnessPart,
+  type Judged,
   measure,
   type Question,
   type RandomPart,
@@ -29,12 +30,18 @@ export interface Measured {
   random?: RandomPart;
   agreement?: AgreementPart;
   verdict: string;
+  /** What is to be said of each method. */
+  judged: Map<string, Judged>;
+  /** It would take so many seconds, and waits to be asked for. */
+  costs: number | null;
   /** Of the whole work, 0 to 1. */
   progress: number;
   /** Why it ended early. */
   message: string;
   stop(): void;
   again(): void;
+  /** Measure it however long it takes. */
+  insist(): void;
 }
 
 type Send = (
@@ -47,6 +54,7 @@ interface Entry {
   shown: Measured;
   due: number;
   tries: number;
+  whole: boolean;
 }
 
 export function createMeasures(
@@ -54,7 +62,7 @@ export function createMeasures(
   notify: () => void,
   signal: AbortSignal,
   live: boolean,
-): (question: Question, stages: string) => Measured {
+): (question: Question, stages: string, ask?: boolean) => Measured | undefined {
   const kept = new Map<string, Entry>(); // in order of last use
   let timer: ReturnType<typeof setTimeout> | undefined;
   signal.addEventListener("abort", () => {
@@ -63,9 +71,16 @@ export function createMeasures(
   });
 
   function begin(key: string): Entry {
-    const entry: Entry = { shown: blank(), due: live ? Date.now() + SETTLE_MS : 0, tries: 0 };
+    const due = live ? Date.now() + SETTLE_MS : 0;
+    const entry: Entry = { shown: blank(), due, tries: 0, whole: false };
     entry.shown.again = () => {
       kept.delete(key);
+      notify();
+    };
+    entry.shown.insist = () => {
+      entry.whole = true;
+      restart(entry);
+      entry.due = 0;
       notify();
     };
     kept.set(key, entry);
@@ -76,12 +91,17 @@ export function createMeasures(
     return entry;
   }
 
+  function restart(entry: Entry): void {
+    const { again, insist } = entry.shown;
+    entry.shown = { ...blank(), again, insist };
+  }
+
   function ask(entry: Entry, question: Question): void {
     entry.shown.phase = "asked";
     const finished = (answer: Answer) => {
       if (answer.kind === "cancelled") {
         // Overtaken, or ahead of the state it belongs to: asked again if it is still looked at.
-        entry.shown = { ...blank(), again: entry.shown.again };
+        restart(entry);
         entry.due = Date.now() + Math.min(RETRY_MS * 2 ** entry.tries++, LONGEST_MS);
       } else if (answer.kind === "error") {
         entry.shown.phase = "error";
@@ -93,7 +113,7 @@ export function createMeasures(
       notify();
     };
     const id = send(
-      (id) => measure(id, question),
+      (id) => measure(id, entry.whole ? { ...question, whole: true } : question),
       finished,
       (part) => receive(entry.shown, part),
     );
@@ -106,12 +126,14 @@ export function createMeasures(
     };
   }
 
-  return (question, stages) => {
+  return (question, stages, asking = true) => {
     const key = `${JSON.stringify(question)} ${stages}`;
-    const entry = kept.get(key) ?? begin(key);
+    const known = kept.get(key);
+    if (!known && !asking) return undefined;
+    const entry = known ?? begin(key);
     kept.delete(key);
     kept.set(key, entry);
-    if (entry.shown.phase === "waiting") {
+    if (entry.shown.phase === "waiting" && asking) {
       const left = entry.due - Date.now();
       if (left <= 0) ask(entry, question);
       else {
@@ -129,10 +151,13 @@ function blank(): Measured {
     curves: new Map(),
     failed: new Map(),
     verdict: "",
+    judged: new Map(),
+    costs: null,
     progress: 0,
     message: "",
     stop() {},
     again() {},
+    insist() {},
   };
 }
 
@@ -143,8 +168,11 @@ function receive(into: Measured, part: FaithfulnessPart): void {
     into.failed.clear();
   } else if (part.part === "random") into.random = part;
   else if (part.part === "agreement") into.agreement = part;
-  else if (part.part === "verdict") into.verdict = part.text;
-  else if (part.error === undefined) into.curves.set(part.method, part);
+  else if (part.part === "budget") into.costs = part.seconds;
+  else if (part.part === "verdict") {
+    into.verdict = part.text;
+    for (const [method, one] of Object.entries(part.judged ?? {})) into.judged.set(method, one);
+  } else if (part.error === undefined) into.curves.set(part.method, part);
   else into.failed.set(part.method, part.error);
   const { methods, seeds } = into.start ?? { methods: [], seeds: 0 };
   const done = into.curves.size + into.failed.size + (into.random?.seeds ?? 0);

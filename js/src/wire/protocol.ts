@@ -35,12 +35,25 @@ export interface Question {
   runs: Record<string, string>;
   target: Json;
   focus: number | null;
+  /** As long as it takes; otherwise only what is quick is measured. */
+  whole?: boolean;
 }
 
 export interface Spread {
   mean: number | null;
   low: number | null;
   high: number | null;
+  /** Of each random order. */
+  values?: number[];
+}
+
+/** What a test says of one method on one text. */
+export interface Judged {
+  level: "confirmed" | "partly" | "chance" | "unclear";
+  headline: string;
+  text: string;
+  /** How many random orders it beats by each measure, of how many. */
+  beats: Record<string, [number, number]>;
 }
 
 /** The parts of an answer to `measure`, as docs/architecture.md lists them. */
@@ -77,13 +90,20 @@ export interface AgreementPart {
   spearman: (number | null)[][];
   jaccard: (number | null)[][];
 }
+export interface VerdictPart {
+  part: "verdict";
+  text: string;
+  methods: Record<string, string>;
+  judged?: Record<string, Judged>;
+}
 export type FaithfulnessPart =
   | StartPart
   | CurvePart
   | { part: "curve"; method: string; error: string }
   | RandomPart
   | AgreementPart
-  | { part: "verdict"; text: string; methods: Record<string, string> };
+  | { part: "budget"; seconds: number }
+  | VerdictPart;
 
 export interface ArrayMessage extends Want {
   kind: "array";

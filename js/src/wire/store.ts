@@ -40,8 +40,11 @@ export interface Store {
   onChange(callback: () => void, signal: AbortSignal): void;
   /** Send a request other than `need`; `final` is called once. Its id. */
   request(make: (id: string) => Request, final?: Final, part?: Parted): string;
-  /** What is known about a question of faithfulness so far; it is asked if it is new. */
-  measure(question: Question, stages: string): Measured;
+  /** What is known about a question of faithfulness so far; if it is new it is asked, or nothing
+   * is known. */
+  measure(question: Question, stages: string, ask: boolean): Measured | undefined;
+  /** Runs by method, as they were when the answer's row was read last. */
+  atAnswer(subject: string): Map<string, string>;
   /** The kernel refused a value that was set here; it says why. */
   onRefusal(callback: (words: string) => void, signal: AbortSignal): void;
   readonly bytes: number;
@@ -57,6 +60,7 @@ export function createStore(host: Host, signal: AbortSignal): Store {
   const listeners = new Set<() => void>();
   const refusals = new Set<(words: string) => void>();
   const stages = new Map<string, string>();
+  let answered = { subject: "", runs: new Map<string, string>() };
   let bytes = 0;
   let counter = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -233,6 +237,10 @@ export function createStore(host: Host, signal: AbortSignal): Store {
     },
     request,
     measure: createMeasures(request, notify, signal, host.live),
+    atAnswer(subject) {
+      if (answered.subject !== subject) answered = { subject, runs: new Map() };
+      return answered.runs;
+    },
     onRefusal(callback, until) {
       refusals.add(callback);
       until.addEventListener("abort", () => refusals.delete(callback));

@@ -44,6 +44,12 @@ export interface ModelInfo {
   targets: TargetChoice[];
   adds_up: number[];
   limit: number | null;
+  /** The token at which the answer is read; absent where nothing is predicted. */
+  answer?: number | null;
+  /** Seconds of one pass of the model on this text. */
+  seconds?: number | null;
+  /** How many tokens of the text were left out because the model cannot take more. */
+  cut?: number;
 }
 
 export interface MethodOption {

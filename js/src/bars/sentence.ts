@@ -1,0 +1,218 @@
+/** The text itself: the sentence, coloured; the place where it is edited; what a word says. */
+
+import type { Context, View } from "../kit/context";
+import { h, rove, setRoving, setText, show } from "../kit/dom";
+import { icon } from "../kit/icons";
+import { moveLayer } from "../kit/steps";
+import { drawBlocks, sentenceScale, TOKEN } from "../kit/tokens";
+import { number, percent, plural, share } from "../state/format";
+import { type Reading, readingOf, shareOf } from "../state/reading";
+import type { State } from "../state/state";
+import { ranks } from "../state/stats";
+import { namesOf } from "../state/units";
+import { createEditor } from "./editor";
+
+/** From so many words on, runs that carry little are folded. */
+const LONG = 90;
+/** A word with this share of the strongest is worth reading, and so are some beside it. */
+const WORTH = 0.12;
+const BESIDE = 3;
+const SHORTEST = 4;
+
+export function sentence(element: HTMLElement, context: Context): View {
+  const { listen, marks } = context;
+  const blocks = h("div", { class: "mix-sentence" });
+  const pencil = h(
+    "button",
+    {
+      type: "button",
+      class: "mix-ico mix-edit",
+      "data-part": "edit",
+      "aria-label": "Edit the text",
+      title: "Edit the text (E)",
+    },
+    icon("edit"),
+  );
+  const strip = h("canvas", { class: "mix-strip", "aria-hidden": "true" });
+  const editor = createEditor(context, () => context.redraw());
+  element.append(blocks, pencil, strip, editor.element);
+  let state: State | undefined;
+  let names: string[] = [];
+  let reading: Reading | null = null;
+  let places: number[] = [];
+  let of: unknown;
+  const opened = new Set<number>();
+  /** The token that the tooltip speaks of. */
+  let pointed: HTMLElement | null = null;
+
+  const describe = (unit: number): string[] => {
+    if (!state) return [];
+    const text = names[unit] ?? "";
+    const c = state.layout.columnOf[unit] ?? -1;
+    if (!reading || c < 0) return [text, c < 0 ? "a hidden special token" : "not computed yet"];
+    const value = reading.values[c] as number;
+    const lines = [text];
+    if (!reading.method.signed && reading.total > 0)
+      lines.push(`${percent(shareOf(reading, c))} of the total`);
+    lines.push(`score ${number(value)}, rank ${places[c]} of ${reading.values.length}`);
+    if (unit === state.layout.focus) lines.push(state.away ? "looked at" : "where it is read");
+    return lines;
+  };
+  const tokenOf = (event: Event) => (event.target as Element).closest<HTMLElement>(TOKEN);
+  const point = (token: HTMLElement | null) => {
+    pointed = token;
+    marks.point(token ? Number(token.dataset.index) : null);
+    if (token) context.tip.over(token, describe(Number(token.dataset.unit)));
+    else context.tip.hide();
+  };
+  const choose = (event: Event) => {
+    const token = tokenOf(event);
+    if (!token) return;
+    const index = Number(token.dataset.index);
+    marks.hold(marks.pin === index ? null : index);
+    context.redraw();
+  };
+  listen(blocks, "pointerover", (event) => point(tokenOf(event)));
+  listen(blocks, "focusin", (event) => point(tokenOf(event)));
+  listen(blocks, "pointerleave", () => point(null));
+  listen(blocks, "focusout", () => point(null));
+  listen(blocks, "click", (event) => {
+    const fold = (event.target as Element).closest<HTMLElement>(".mix-fold");
+    if (!fold) return choose(event);
+    for (const unit of (fold.dataset.units ?? "").split(",")) opened.add(Number(unit));
+    context.redraw();
+  });
+  listen(blocks, "keydown", (event) => {
+    if ((event.target as Element).matches(".mix-fold")) return;
+    if (event.key === "Enter" || event.key === " ") choose(event);
+    else if (state && event.key === "ArrowUp") moveLayer(state, context, 1);
+    else if (state && event.key === "ArrowDown") moveLayer(state, context, -1);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  const backward = () =>
+    blocks.querySelector(`${TOKEN}:focus`)?.closest('.mix-tokens[dir="rtl"]') != null;
+  rove(blocks, TOKEN, listen, {
+    get next() {
+      return [backward() ? "ArrowLeft" : "ArrowRight"];
+    },
+    get previous() {
+      return [backward() ? "ArrowRight" : "ArrowLeft"];
+    },
+  });
+  listen(pencil, "click", () => editor.open());
+  marks.onChange(mark);
+  listen(strip, "click", (event) => {
+    const cols = state?.layout.cols ?? [];
+    const at = Math.floor((event.offsetX / Math.max(strip.clientWidth, 1)) * cols.length);
+    for (let c = at - BESIDE; c <= at + BESIDE; c++) opened.add(cols[c] ?? -1);
+    context.redraw();
+  });
+
+  /** What is under the pointer, held, or taken away, without drawing anything anew. */
+  function mark(): void {
+    for (const token of blocks.querySelectorAll<HTMLElement>(TOKEN)) {
+      const index = Number(token.dataset.index);
+      const unit = state?.layout.units[Number(token.dataset.unit)];
+      token.classList.toggle("mix-on", index === marks.hover || index === marks.pin);
+      token.classList.toggle(
+        "mix-gone",
+        unit !== undefined && unit.tokens.every((one) => marks.gone.has(one)),
+      );
+    }
+  }
+
+  function foldsOf(next: State): ReadonlySet<number> | undefined {
+    const { cols, rows } = next.layout;
+    if (!reading || rows.length < LONG || marks.gone.size > 0) return undefined;
+    const kept = new Set<number>(opened);
+    const floor = WORTH * reading.peak;
+    const held = next.layout.unitOf[marks.pin ?? -1];
+    cols.forEach((unit, c) => {
+      const strong = !reading?.aside.has(unit) && Math.abs(reading?.values[c] ?? 0) >= floor;
+      if (!strong && unit !== held) return;
+      for (let near = c - BESIDE; near <= c + BESIDE; near++) kept.add(cols[near] ?? -1);
+    });
+    const folded = new Set<number>();
+    let run: number[] = [];
+    for (const unit of [...rows, -1]) {
+      if (unit >= 0 && !kept.has(unit) && !reading.aside.has(unit)) run.push(unit);
+      else {
+        if (run.length >= SHORTEST) for (const one of run) folded.add(one);
+        run = [];
+      }
+    }
+    return folded;
+  }
+
+  function foldButton(units: number[]): HTMLElement {
+    const carried = reading
+      ? units.reduce(
+          (sum, unit) => sum + shareOf(reading as Reading, state?.layout.columnOf[unit] ?? -1),
+          0,
+        )
+      : 0;
+    return h(
+      "button",
+      { type: "button", class: "mix-fold", "data-units": units.join(",") },
+      `${plural(units.length, "token")}, ${share(carried)}`,
+    );
+  }
+
+  return {
+    update(next) {
+      if (of !== next.traits.tokens) opened.clear();
+      of = next.traits.tokens;
+      state = next;
+      editor.update(next);
+      names = namesOf(next.layout);
+      const method = next.method;
+      const layer = method ? next.reached(method.id) : next.layer;
+      reading = method ? readingOf(next, method, next.scores(method.id, layer)?.values) : null;
+      places = reading ? ranks(reading.values) : [];
+      const words = next.traits.view === "compare";
+      const editing = editor.editing();
+      show(blocks, !editing && !words && next.n > 0);
+      show(pencil, next.live && !editing && !words);
+      element.hidden = words && !editing;
+      if (words || editing) blocks.replaceChildren();
+      else {
+        const scale = sentenceScale(context.palette(), reading);
+        const chosen = next.layout.unitOf[marks.pin ?? -1] ?? next.layout.focus;
+        const hooks = { describe, chosen, folded: foldsOf(next), fold: foldButton };
+        drawBlocks(blocks, next, reading, scale, hooks);
+        const active = blocks.querySelector<HTMLElement>(`${TOKEN}[tabindex="0"]`);
+        const selected =
+          active ?? blocks.querySelector<HTMLElement>(`${TOKEN}[aria-selected="true"]`);
+        setRoving(blocks, TOKEN, selected ?? blocks.querySelector(TOKEN));
+        mark();
+      }
+      blocks.classList.toggle("mix-mute", reading !== null && reading.sink >= 0);
+      drawStrip(next, words || editing);
+      // Its numbers may be others now. One that was sent away with Escape stays away.
+      if (pointed && !context.tip.element.hidden) point(pointed.isConnected ? pointed : null);
+    },
+  };
+
+  function drawStrip(next: State, hidden: boolean): void {
+    const long = !hidden && reading !== null && next.layout.rows.length >= LONG;
+    show(strip, long);
+    if (!long || !reading) return;
+    const draw = strip.getContext("2d");
+    const count = reading.values.length;
+    strip.width = Math.max(2 * count, 200);
+    strip.height = 18;
+    if (!draw) return;
+    const inks = context.inks();
+    const step = strip.width / count;
+    reading.values.forEach((value, c) => {
+      const aside = reading?.aside.has(next.layout.cols[c] as number);
+      const size = aside || !reading ? 0 : Math.abs(value) / (reading.peak || 1);
+      draw.fillStyle = size > WORTH ? inks.edge : inks.line;
+      const height = 3 + 15 * Math.min(size, 1);
+      draw.fillRect(c * step, 18 - height, Math.max(step - 0.6, 0.6), height);
+    });
+    setText(strip, "");
+  }
+}

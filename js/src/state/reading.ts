@@ -1,0 +1,68 @@
+/** A row of scores as it is read: which words are on the scale, and what stands beside it. */
+
+import type { MethodEntry } from "../wire/types";
+import type { State } from "./state";
+
+export interface Reading {
+  method: MethodEntry;
+  /** Of shown columns. */
+  values: Float32Array;
+  /** Sum of all sizes: what shares are of. */
+  total: number;
+  /** Units beside the scale: special tokens, and where the answer is read. */
+  aside: ReadonlySet<number>;
+  /** Columns on the scale, strongest first. */
+  order: number[];
+  /** The largest size on the scale. */
+  peak: number;
+  /** A token beside the scale that takes nearly everything; -1 if none does. */
+  sink: number;
+}
+
+/** A first or special token with so much is set beside the scale. */
+const MOST = 0.5;
+/** Beyond this the method says nothing about the words. */
+const ALL = 0.95;
+
+export function readingOf(
+  state: State,
+  method: MethodEntry,
+  values: Float32Array | undefined,
+): Reading | null {
+  if (!values) return null;
+  const { layout, layers, layer } = state;
+  const { cols, units } = layout;
+  let total = 0;
+  for (const value of values) total += Math.abs(value);
+  const first = cols[0];
+  const shareOf = (c: number) => (total > 0 ? Math.abs(values[c] as number) / total : 0);
+  const aside = new Set<number>();
+  cols.forEach((unit, c) => {
+    const strong = !method.signed && shareOf(c) > MOST && unit === first;
+    if (units[unit]?.special || unit === layout.focus || strong) aside.add(unit);
+  });
+  // Words are compared with words, unless there are none.
+  if (cols.every((unit) => aside.has(unit))) aside.clear();
+  const order = cols.map((_, c) => c).filter((c) => !aside.has(cols[c] as number));
+  order.sort((a, b) => Math.abs(values[b] as number) - Math.abs(values[a] as number));
+  const whole =
+    method.yields === "scores" || (state.traits.aggregate !== "layer" && layer === layers - 1);
+  let sink = -1;
+  if (whole && !method.signed && cols.length > 2)
+    cols.forEach((unit, c) => {
+      if (aside.has(unit) && shareOf(c) > ALL) sink = unit;
+    });
+  return {
+    method,
+    values,
+    total,
+    aside,
+    order,
+    peak: Math.abs(values[order[0] ?? -1] ?? 0),
+    sink,
+  };
+}
+
+/** Share of the whole, 0 to 1, of a column. */
+export const shareOf = ({ values, total }: Reading, column: number) =>
+  total > 0 ? Math.abs(values[column] ?? 0) / total : 0;
