@@ -1,4 +1,4 @@
-"""Messages between kernel and browser. This file and js/src/protocol.ts alone spell them.
+"""Messages between kernel and browser. This file and js/src/wire/protocol.ts alone spell them.
 
 docs/architecture.md holds the table of messages and of what each array means.
 """
@@ -76,6 +76,7 @@ class Request:
     target: Any = None
     focus: int | None = None
     by: str = "delete"
+    whole: bool = False  # measure however long it takes
 
 
 def parse(content: Any) -> Request:
@@ -123,6 +124,7 @@ def _measure(content: Mapping[str, Any], id: str) -> Request:
         target=content.get("target"),
         focus=focus,
         by=str(content.get("by", "delete")),
+        whole=content.get("whole") is True,
     )
 
 

@@ -8,6 +8,7 @@ through the model together.
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ class _Memory:
     explanations: dict[Any, Explanation] = field(default_factory=dict)
     passes: int = 0
     tokens: int = 0
+    seconds: float = 0.0
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -63,6 +65,11 @@ class Evidence:
         return self._memory.passes
 
     @property
+    def seconds(self) -> float:
+        """How long they took."""
+        return self._memory.seconds
+
+    @property
     def tokens(self) -> int:
         """Tokens that they had together."""
         return self._memory.tokens
@@ -77,7 +84,9 @@ class Evidence:
             new = [key for key in dict.fromkeys(keys) if key not in memory.known]
             source, encoding = self.case.source, self.case.encoding
             edits = [edit(source, encoding, self.target, sorted(gone), by) for gone, by in new]
+            begun = time.perf_counter()
             values = predict(source, encoding, edits, check=check)
+            memory.seconds += time.perf_counter() - begun
             memory.passes += len(new)
             memory.tokens += sum(len(one.ids) for one in edits)
             memory.known.update(zip(new, values.tolist(), strict=True))

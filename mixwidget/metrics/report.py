@@ -21,15 +21,12 @@ from ..models import By, Case, neutral_token
 from .comparison import agreement_matrix
 from .evidence import Evidence, Removal, evidence
 from .faithfulness import REMOVAL_METRICS, curve_counts
+from .judging import judge
 from .table import FAITHFULNESS, get_metric
 
 ReportPart = dict[str, Any]
 
 SEEDS = 20  # random orders that make the floor
-# Fewer tokens have so few orders that random ones are often as good by luck.
-_FEW = 5
-# A prediction that moves less than this whatever is removed tells orders apart by noise.
-_FLAT = 0.05
 
 
 def faithfulness(
@@ -44,6 +41,7 @@ def faithfulness(
     points: int = 21,
     seeds: int = SEEDS,
     cancelled: Callable[[], bool] | None = None,
+    budget: float | None = None,
 ) -> Iterator[ReportPart]:
     """Curves, metrics, a random floor, agreement and a verdict, each as soon as it is there.
 
@@ -56,6 +54,7 @@ def faithfulness(
         points: of each curve, at most.
         seeds: how many random orders make the floor.
         cancelled: asked between passes; when it says True the work ends with CancelledError.
+        budget: seconds; what would take longer is not begun, and a part says how long it would.
     """
 
     def check() -> None:
@@ -76,6 +75,9 @@ def faithfulness(
             if shared is None:
                 shared = evidence(made, case)
                 yield _start(shared, methods, by, points, seeds)
+            if budget is not None and not curves and _seconds(shared, 1, points) > 2 * budget:
+                yield {"part": "budget", "seconds": round(_seconds(shared, seeds + 1, points), 1)}
+                return
             curves[method] = _curve(shared, method, made.scores, by, points, check)
             found[method] = made
             yield curves[method]
@@ -85,6 +87,10 @@ def faithfulness(
             yield {"part": "curve", "method": method, "error": str(error)}
             continue
         if floor is None:
+            seconds = _seconds(shared, seeds + len(methods) - 1, points)
+            if budget is not None and seconds > budget:
+                yield {"part": "budget", "seconds": round(seconds, 1)}
+                return
             for floor in _floor(shared, by, points, seeds, check):
                 yield floor
     if shared is None:
@@ -122,6 +128,12 @@ def _start(shared: Evidence, methods: Sequence[str], by: By, points: int, seeds:
             for id in FAITHFULNESS
         ],
     }
+
+
+def _seconds(shared: Evidence, orders: int, points: int) -> float:
+    """About how long so many orders would take, from the time that passes took so far."""
+    each = len(curve_counts(len(shared.removable), points)) + 4  # points, and what metrics ask more
+    return orders * each * shared.seconds / max(1, shared.passes)
 
 
 def _questions(shared: Evidence, order: list[int], by: By, points: int) -> dict[str, list[Removal]]:
@@ -214,71 +226,19 @@ def _agreement(explanations: list[Explanation]) -> ReportPart:
 def _verdict(shared: Evidence, curves: list[ReportPart], floor: ReportPart | None) -> ReportPart:
     random = [] if floor is None else floor["metrics"]["comprehensiveness"]["values"]
     moves = max((_moves(part["probabilities"]) for part in curves), default=0.0)
-    lines = {
-        part["method"]: verdict(
-            get_method(part["method"]).title,
-            shared.target.label,
-            part["metrics"]["comprehensiveness"],
-            random,
-            moves=max([moves, *map(abs, random)]),
-            tokens=len(shared.removable),
+    moves = max([moves, *map(abs, random)])
+    counts = curve_counts(len(shared.removable), len(curves[0]["probabilities"])) if curves else []
+    judged = {
+        part["method"]: judge(
+            shared, get_method(part["method"]).title, {**part, "counts": counts}, floor, moves
         )
         for part in curves
     }
+    lines = {method: f"{one['headline']} {one['text']}" for method, one in judged.items()}
     front = next(iter(lines.values()), "")
-    return {"part": "verdict", "text": front, "methods": lines}
+    return {"part": "verdict", "text": front, "methods": lines, "judged": judged}
 
 
 def _moves(curve: Sequence[float]) -> float:
     """The furthest that a probability goes from where it began."""
     return max(abs(probability - curve[0]) for probability in curve)
-
-
-def verdict(
-    title: str, target: str, value: float, random: Sequence[float], *, moves: float, tokens: int
-) -> str:
-    """One sentence on one method and one text that claims no more than its numbers.
-
-    It goes by comprehensiveness, which looks at the first half of the curve: further on the
-    text is fragments, and what the model makes of them says little about the order.
-
-    Args:
-        value: its comprehensiveness; `random`: that of each random order.
-        moves: the furthest that the probability went, whatever was removed.
-        tokens: how many can be removed.
-    """
-    if tokens < _FEW:
-        return (
-            f"With only {tokens} token{'s' * (tokens != 1)} to remove, this text cannot tell "
-            f"{title} from chance."
-        )
-    if not random:
-        return f"{title}: comprehensiveness {_two(value)}; no random order was measured beside it."
-    probability = f"the probability of “{target}”"
-    if moves < _FLAT:
-        return (
-            f"{probability.capitalize()} hardly moves (by {moves:.2f} at most) whatever is "
-            f"removed: this text says nothing about {title}."
-        )
-    count, worse = len(random), sum(one < value for one in random)
-    if worse == count:
-        claim = f"lowers {probability} more than all {count} random orders"
-    elif worse >= 0.9 * count:
-        claim = f"lowers {probability} more than {worse} of {count} random orders"
-    elif worse > 0.1 * count:
-        claim = (
-            f"is not clearly different from chance: {count - worse} of {count} random orders "
-            f"lower {probability} as much or more"
-        )
-    else:
-        claim = (
-            f"does worse than chance: {count - worse} of {count} random orders lower "
-            f"{probability} as much or more"
-        )
-    range_ = f"{_two(min(random))} to {_two(max(random))}"
-    numbers = f"comprehensiveness {_two(value)}, all random orders {range_}"
-    return f"On this text, removing the tokens {title} ranks highest {claim} ({numbers})."
-
-
-def _two(value: float) -> str:
-    return f"{round(value, 2) + 0.0:.2f}"  # never -0.00

@@ -39,6 +39,8 @@ EMPTY_MODEL: dict[str, Any] = {
     "targets": [],
     "adds_up": [],
     "limit": None,
+    "answer": None,
+    "cut": 0,
 }
 
 
@@ -79,6 +81,8 @@ def tokens(case: Case) -> list[dict[str, Any]]:
 
 def model_info(case: Case, predicted: Target, focus: int, adds_up: list[float]) -> dict[str, Any]:
     """What the model is and what it says about the text; needs the recorded pass."""
+    from .models import check_focus
+
     source, trace = case.source, case.trace()
     return {
         "name": Path(source.name).name if os.path.isabs(source.name) else source.name,
@@ -97,6 +101,9 @@ def model_info(case: Case, predicted: Target, focus: int, adds_up: list[float]) 
         "targets": targets(case, predicted, focus),
         "adds_up": [float(f"{error:.3g}") for error in adds_up],
         "limit": source.limit,
+        # Where the answer is read, whatever row is looked at.
+        "answer": check_focus(None, source, case.encoding),
+        "cut": getattr(case.encoding, "cut", 0),
     }
 
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 Part = dict[str, Any]
 
+_MOST = 4  # methods that a view compares at a time
+# Seconds of passes that nobody has asked for.
+BUDGET = 2.0
+
 
 @dataclass(eq=False)
 class Measurement:
@@ -43,16 +47,24 @@ class Measurement:
         mine, other = (
             (list(one.runs.items()), one.target, one.focus, one.by) for one in (self.asked, request)
         )
-        return mine == other
+        return mine == other and (self.asked.whole or not request.whole or self.complete())
+
+    def complete(self) -> bool:
+        """Whether nothing was left out because it would take too long."""
+        return not any(part["part"] == "budget" for part in self.parts)
 
 
 def fits(request: Request, plan: Plan | None) -> bool:
     """Whether a request is about what is shown: it may come too early or too late."""
-    if plan is None or (request.focus is not None and request.focus != plan.focus):
+    if plan is None or request.focus not in (None, plan.focus, plan.answer):
         return False
     if describe.plain(plan.wish.target) != request.target:
         return False
     jobs = plan.jobs
+    if request.focus not in (None, plan.focus) and not all(
+        jobs[id].any_row for id in request.runs if id in jobs
+    ):
+        return False
     return all(method in jobs and jobs[method].run == run for method, run in request.runs.items())
 
 
@@ -63,6 +75,7 @@ class Measuring:
         self._tell = tell
         self.work: Measurement | None = None
         self._finished: Measurement | None = None
+        self._refused: Measurement | None = None
 
     def known(self, plan: Plan) -> list[Part]:
         """What was told last, if it is about what is shown."""
@@ -78,9 +91,25 @@ class Measuring:
             work.ids.append(request.id)
             for part in work.parts:
                 self._tell.post(protocol.faithfulness(request.id, part))
+        elif self._finished is not None and self._finished.same(request):
+            for part in self._finished.parts:
+                self._tell.post(protocol.faithfulness(request.id, part))
+            self._tell.post(protocol.done(request.id))
         else:
             self.drop()
             self.work = Measurement(request, [request.id])
+
+    def begin(self, plan: Plan) -> None:
+        """What is shown is measured without being asked for, once."""
+        runs = {job.method: job.run for job in list(plan.jobs.values())[:_MOST]}
+        front = plan.jobs[plan.wish.method]
+        if self.work is not None or front.state != "ready" or plan.predicted().kind == "none":
+            return
+        target = describe.plain(plan.wish.target)
+        request = Request("measure", "", runs=runs, target=target, focus=plan.answer)
+        known = (self._finished, self._refused)
+        if fits(request, plan) and not any(one and one.same(request) for one in known):
+            self.work = Measurement(request, [])
 
     def review(self, plan: Plan | None) -> None:
         """Drop what is no longer about what is shown."""
@@ -105,7 +134,7 @@ class Measuring:
     def go_on(
         self,
         plan: Plan,
-        ready: Callable[[], Mapping[str, Explanation]],
+        ready: Callable[[int | None], Mapping[str, Explanation]],
         interrupted: Callable[[], bool],
     ) -> None:
         """Measure until it is finished or `interrupted`, then to be called again."""
@@ -113,7 +142,7 @@ class Measuring:
         if work is None:
             return
         try:
-            refused = self._measure(work, plan, ready(), interrupted)
+            refused = self._measure(work, plan, ready(work.asked.focus), interrupted)
         except CancelledError:
             return
         except Exception as error:
@@ -127,6 +156,7 @@ class Measuring:
             self._end(protocol.done)
         else:
             message, hint = refused
+            self._refused = work
             self._end(lambda id: protocol.failed(id, message, hint))
 
     def _measure(
@@ -163,6 +193,7 @@ class Measuring:
             explanations=made,
             by=work.asked.by,  # type: ignore[arg-type]
             cancelled=interrupted,
+            budget=None if work.asked.whole else BUDGET,
         )
         for part in measured:
             if part["part"] == "start":

@@ -34,6 +34,7 @@ class Job:
     hint: str = ""
     error: BaseException | None = None
     done_layers: list[int] = field(default_factory=list)
+    any_row: bool = True  # another row is read off the same run
 
     @property
     def open(self) -> bool:
@@ -85,6 +86,23 @@ class Plan:
             return _status("ready", f"Cancelled: {front.title}", "Run again to compute it.")
         return _status("ready", f"Ready: {front.title}")
 
+    @property
+    def answer(self) -> int:
+        """Where the answer is read, whatever row is looked at."""
+        from .models import check_focus
+
+        return check_focus(None, self.case.source, self.case.encoding)
+
+    def target_at(self, focus: int) -> Target:
+        """The target as it is read at a row."""
+        from .models import resolve_target
+
+        if focus == self.focus:
+            return self.target
+        case = self.case
+        output = case.trace().output
+        return resolve_target(self.wish.target, case.source, case.encoding, output, focus)
+
     def predicted(self) -> Target:
         """What the model says by itself."""
         from ..models import resolve_target
@@ -110,8 +128,9 @@ class Plan:
 
     def aimed(self, explanation: Explanation) -> Explanation:
         """An explanation as one of this target: what knows no target holds for any."""
-        same = explanation.target == self.target
-        return explanation if same else replace(explanation, target=self.target)
+        target = self.target_at(explanation.focus)
+        same = explanation.target == target
+        return explanation if same else replace(explanation, target=target)
 
     def model_info(self) -> dict[str, Any]:
         errors = self.case.known_errors()
@@ -146,7 +165,9 @@ def make_plan(
         if method.bound_to_focus(options):
             key.append(focus)
         run = f"{id}-{describe.fingerprint(*key)}"
-        job = known.get(run) or Job(run, id, method.title, options)
+        aimed = method.class_specific and target.position is not None
+        any_row = not aimed and not method.bound_to_focus(options)
+        job = known.get(run) or Job(run, id, method.title, options, any_row=any_row)
         result = finished(run) if job.state == "waiting" else None
         if result is not None:
             job.state, job.progress, job.done_layers = "ready", 1.0, result.done_layers

@@ -53,6 +53,8 @@ class Session:
         truncate: cut a text that is too long instead of refusing it.
         cache_bytes: how much of what was computed is kept.
         idle_seconds: after this long without work the thread ends; it comes back on demand.
+        verdicts: test what is shown without being asked, as far as it is quick; `wait` waits
+            for it.
     """
 
     def __init__(
@@ -64,8 +66,10 @@ class Session:
         truncate: bool = False,
         cache_bytes: int = CACHE_BYTES,
         idle_seconds: float = 3.0,
+        verdicts: bool = False,
     ) -> None:
         self._opener, self._export, self._truncate = opener, exporter, truncate
+        self._verdicts = verdicts
         self._inbox = Inbox(self, idle_seconds)
         self._tell = Teller(listener, self._inbox)
         self._sender = Sender(self._tell)
@@ -149,11 +153,12 @@ class Session:
         plan = self._plan
         return {} if plan is None or self._stale() else self._ready(plan)
 
-    def _ready(self, plan: Plan) -> dict[str, Explanation]:
+    def _ready(self, plan: Plan, focus: int | None = None) -> dict[str, Explanation]:
         found = {}
+        row = plan.focus if focus is None else focus
         for method, job in plan.jobs.items():
             result: Result | None = self._cache.get(job.run) if job.state == "ready" else None
-            whole = None if result is None else result.at(plan.focus, plan.target)
+            whole = None if result is None else result.at(row, plan.target_at(row))
             if whole is not None:
                 found[method] = whole
         return found
@@ -164,7 +169,9 @@ class Session:
         if plan is None or self._stale():
             raise MixwidgetError("There is nothing to save yet: wait until it is computed.")
         results = plan.results(self._finished)
-        found = {result.method.id: result.at(plan.focus, plan.target) for result in results}
+        row, target = plan.answer, plan.target_at(plan.answer)
+        here = [one for one in results if one.follows_focus or plan.focus == row]
+        found = {result.method.id: result.at(row, target) for result in here}
         aimed = {id: plan.aimed(one) for id, one in found.items() if one is not None}
         return Shown(plan.case, results, self._ready(plan), aimed, self._measuring.known(plan))
 
@@ -192,6 +199,11 @@ class Session:
                     self._compute(job)
                     continue
                 self._show()
+                if self._verdicts and self._plan is not None and self._failure is None:
+                    self._measuring.begin(self._plan)
+                    self._measure()
+                    if self._stale() or self._measuring.work is not None:
+                        continue
             except Exception as error:  # nothing may end the thread but its owner
                 logger.exception("The session's worker failed.")
                 self._version = version
@@ -370,7 +382,7 @@ class Session:
             self._serve()
             return self._measuring.work is not work or self._stale()
 
-        self._measuring.go_on(plan, lambda: self._ready(plan), interrupted)
+        self._measuring.go_on(plan, lambda row: self._ready(plan, row), interrupted)
 
     # Telling.
 

@@ -71,7 +71,7 @@ class Controls(traitlets.HasTraits):
     method = traitlets.Any("alti", help="The id of the method in front.").tag(sync=True)
     compared = traitlets.Any(help="Up to four methods to compare.").tag(sync=True)
     params = traitlets.Any(help="{method: {option: value}}.").tag(sync=True)
-    view = traitlets.Any("text", help=f"The open tab: {', '.join(VIEWS)}.").tag(sync=True)
+    view = traitlets.Any("graph", help=f"The open tab: {', '.join(VIEWS)}.").tag(sync=True)
     layer = traitlets.Any(None, help="Layer shown, from 0; negative: from the top.").tag(sync=True)
     aggregate = traitlets.Any("rollout", help="One layer alone, or combined.").tag(sync=True)
     focus = traitlets.Any(None, help="The token whose row is read.").tag(sync=True)

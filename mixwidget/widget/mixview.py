@@ -122,7 +122,12 @@ class MixView(Controls, anywidget.AnyWidget):
         )
         self._chosen_focus = self.focus
         self._session = Session(
-            opener, _Outlet(self), exported_view, truncate=truncate, cache_bytes=cache_bytes
+            opener,
+            _Outlet(self),
+            exported_view,
+            truncate=truncate,
+            cache_bytes=cache_bytes,
+            verdicts=True,
         )
         self.on_msg(_receive)
         self.observe(_asked, list(_ASKS))
@@ -165,7 +170,7 @@ class MixView(Controls, anywidget.AnyWidget):
         if self._session is not None:
             self._session.rerun(method)
 
-    def save(self, path: str | os.PathLike[str], *, faithfulness: bool = True) -> None:
+    def save(self, path: str | os.PathLike[str], *, faithfulness: bool = False) -> None:
         """Write what is shown, by the path's ending.
 
         html is a page of its own to look around in, with all methods that are computed for this
@@ -173,9 +178,9 @@ class MixView(Controls, anywidget.AnyWidget):
         png, svg and pdf are pictures of the method in front.
 
         Args:
-            faithfulness: measure the methods of a page before it is written. That asks the model
-                about some hundred edited texts; with False the page holds what the faithfulness
-                tab has measured, if anything.
+            faithfulness: measure all methods of a page before it is written. That asks the model
+                about some hundred edited texts; otherwise the page holds what has been measured,
+                as a rule the verdict on the methods that are shown.
         """
         format = format_of(Path(path))
         self.wait()

@@ -197,7 +197,7 @@ export function createPicker(
     const groups = new Map<string, HTMLElement>();
     const reasons = new Map<string, string[]>();
     for (const entry of catalogue) {
-      const note = h("span", {});
+      const note = h("span", { class: "mix-method-note" });
       const chosen = FIRST.includes(entry.id) && entry.available;
       const button = h(
         "button",

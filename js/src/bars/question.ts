@@ -106,7 +106,7 @@ export function question(element: HTMLElement, context: Context, layer: HTMLElem
           "span",
           { class: "mix-chip mix-pair" },
           h("button", { type: "button", title: "Put in front" }, h("strong", {}), h("small", {})),
-          h("button", { type: "button", "data-part": "compare-remove" }, "×"),
+          h("button", { type: "button", "data-part": "compare-remove", class: "mix-remove" }, "×"),
         ),
       (chip, entry) => {
         const [open, remove] = chip.children as unknown as [HTMLElement, HTMLElement];

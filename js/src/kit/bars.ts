@@ -74,7 +74,7 @@ export function createBars(context: Context): Bars {
       const width = room / Math.max(columns.length, 1);
       const upright = columns.some(({ text }) => text.length * LETTER > width - 2);
       element.style.setProperty("--mix-count", String(columns.length));
-      setAttributes(element, { "data-upright": upright || null });
+      words.classList.toggle("mix-upright", upright);
       const folded = columns.some(({ cols }) => cols.length > 1);
       setText(
         unit,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from mixwidget import demo, metrics
 from mixwidget.engine import prepare
 from mixwidget.errors import CancelledError
 from mixwidget.metrics import evidence
-from mixwidget.metrics.report import _verdict, verdict
+from mixwidget.metrics.judging import beaten, judge
+from mixwidget.metrics.report import _verdict
 from tests.lib import planted, tiny
 
 
@@ -87,27 +89,121 @@ def test_verdict_on_a_model_that_is_known():
     case = prepare(
         planted.model(), "the film was good and it is a plot", tokenizer=tiny.tokenizer()
     )
-    text = metrics.faithfulness_report(case, ["alti"], seeds=10)["verdict"]["text"]
-    assert "On this text" in text
-    assert "lowers the probability of “LABEL_1” more than" in text
+    verdict = metrics.faithfulness_report(case, ["alti"], seeds=20)["verdict"]
+    judged = verdict["judged"]["alti"]
+    assert judged["level"] in ("confirmed", "partly")
+    assert judged["beats"]["comprehensiveness"][0] >= 19
+    assert verdict["text"] == f"{judged['headline']} {judged['text']}"
+    assert "“good”" in verdict["text"]
 
 
-def test_verdict_claims_no_more_than_its_numbers():
-    random = [0.1] * 10 + [0.3] * 10
+MEASURES = ("comprehensiveness", "sufficiency", "aopc", "log_odds")
 
-    def said(value, random=random, tokens=9, moves=0.8):
-        return verdict("X", "good", value, random, moves=moves, tokens=tokens)
 
-    assert "more than all 20" in said(0.5)
-    assert "the probability of “good”" in said(0.5)
-    assert "not clearly different" in said(0.2)
-    assert "10 of 20" in said(0.2)
-    assert "worse than chance" in said(0.0)
-    assert "more than 19 of 20" in said(0.35, [*random[1:], 0.4])
-    assert "only 1 token to" in said(0.5, tokens=1)
-    assert "hardly moves (by 0.01 at most)" in said(0.01, [0.0, 0.02], moves=0.01)
-    assert "no random order" in said(0.5, [])
-    assert "comprehensiveness 0.00, all random orders 0.00 to 0.30" in said(-0.001, [-0.004, 0.3])
+def judged(beats, curve=(0.9, 0.3, 0.2, 0.1, 0.1, 0.1, 0.6), *, task="classification", moves=0.8):
+    """A method that beats so many of 20 random orders by each measure."""
+    words = ["not", "bad", "film", "a", "the", "it"][: len(curve) - 1]
+    shared = SimpleNamespace(
+        removable=tuple(range(len(words))),
+        target=SimpleNamespace(label="good"),
+        case=SimpleNamespace(
+            source=SimpleNamespace(task=task, labels=["bad", "good"]),
+            encoding=SimpleNamespace(tokens=[SimpleNamespace(text=word) for word in words]),
+        ),
+    )
+    lower = ("sufficiency", "log_odds")
+    values = {id: (-1.0 if id in lower else 1.0) * (count - 0.5) for id, count in beats.items()}
+    random = {
+        id: {
+            "values": [(-1.0 if id in lower else 1.0) * i for i in range(20)] if id in beats else []
+        }
+        for id in MEASURES
+    }
+    part = {
+        "metrics": {**dict.fromkeys(MEASURES), **values},
+        "order": list(range(len(words))),
+        "probabilities": list(curve),
+        "counts": list(range(len(curve))),
+    }
+    return judge(shared, "X", part, {"metrics": random}, moves)
+
+
+def test_a_verdict_tells_all_measures():
+    made = judged({"comprehensiveness": 19, "sufficiency": 14, "aopc": 12, "log_odds": 13})
+    assert made["beats"] == {
+        "comprehensiveness": [19, 20],
+        "sufficiency": [14, 20],
+        "aopc": [12, 20],
+        "log_odds": [13, 20],
+    }
+    assert (made["level"], made["headline"]) == ("partly", "Partly confirmed.")
+    assert made["text"] == (
+        "Without “not” the answer flips. One measure of four is clear of chance, three are not. "
+        "An empty text counts as 60 % good."
+    )
+
+
+@pytest.mark.parametrize(
+    ("clear", "level", "words"),
+    [
+        (4, "confirmed", "All four measures are clear of chance."),
+        (3, "confirmed", "Three measures of four are clear of chance, one is not."),
+        (2, "partly", "Two measures of four are clear of chance, two are not."),
+        (0, "chance", "10 of 20 random removals hurt the answer as much."),
+    ],
+)
+def test_its_level_is_how_many_are_clear_of_chance(clear, level, words):
+    made = judged({id: 20 if i < clear else 10 for i, id in enumerate(MEASURES)})
+    assert made["level"] == level
+    assert words in made["text"]
+
+
+def test_a_verdict_claims_no_more_than_its_numbers():
+    clear = dict.fromkeys(MEASURES, 20)
+    # 18 of 20 is luck one time in ten.
+    assert judged({**clear, "aopc": 18})["text"].count("Three measures of four") == 1
+    # Without padding there are three measures, and two of them are most.
+    three = dict.fromkeys(MEASURES[:3], 20)
+    assert judged({**three, "aopc": 3})["level"] == "confirmed"
+    assert "Two measures of three" in judged({**three, "aopc": 3})["text"]
+    assert judged(clear, (0.9, 0.8, 0.7))["headline"] == "This text cannot tell."
+    assert "only 2 tokens" in judged(clear, (0.9, 0.8, 0.7))["text"]
+    assert "hardly moves (by 0.01 at most)" in judged(clear, moves=0.01)["text"]
+    assert judged({})["level"] == "unclear"
+    # What does not flip is not said to, nor is what may have other rivals.
+    stays = judged(clear, (0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.7))["text"]
+    assert stays.startswith("Without “not”, good falls from 90 % to 80 %.")
+    token = judged(clear, task="causal_lm")["text"]
+    assert token.startswith("Without “not”, good falls from 90 % to 30 %.")
+    assert "empty text" not in token
+    late = judged(clear, (0.9, 0.8, 0.7, 0.3, 0.3, 0.3, 0.3))["text"]
+    assert late.startswith("Without “not”, “bad” and “film” the answer flips.")
+
+
+def test_luck_that_comes_out_the_same_counts_half():
+    # Two random orders take the deciding word first, as the best order does.
+    assert beaten({"aopc": 1.0}, floor(aopc=[0.0] * 18 + [1.0] * 2))["aopc"] == [19, 20]
+    assert beaten({"aopc": 1.0}, floor(aopc=[1.0] * 20))["aopc"] == [10, 20]
+    assert beaten({"log_odds": -1.0}, floor(log_odds=[-2.0] * 5 + [0.0] * 15))["log_odds"] == [
+        15,
+        20,
+    ]
+    assert beaten({"aopc": None}, floor(aopc=[])) == {}
+
+
+def floor(**values):
+    return {"metrics": {id: {"values": values.get(id, [])} for id in MEASURES}}
+
+
+def test_what_takes_too_long_is_told_and_not_begun():
+    case = prepare(tiny.model("bert"), "the film is not bad .", tokenizer=tiny.tokenizer())
+    kinds = [part["part"] for part in metrics.faithfulness(case, ["alti"], budget=1e-6)]
+    assert kinds == ["start", "budget"]
+    parts = list(metrics.faithfulness(case, ["alti"], budget=1e6, seeds=2))
+    assert [part["part"] for part in parts] == ["start", "curve", "random", "verdict"]
+    again = list(metrics.faithfulness(case, ["alti"], budget=1e-6, seeds=2))
+    assert again[-1]["part"] == "budget"
+    assert again[-1]["seconds"] >= 0
 
 
 def test_nothing_is_called_flat_beside_a_curve_that_falls():
@@ -119,7 +215,7 @@ def test_nothing_is_called_flat_beside_a_curve_that_falls():
     curves = [part for part in work if part["part"] == "curve"]
     curves[0]["probabilities"] = [0.9] * len(curves[0]["probabilities"])
     curves[0]["metrics"]["comprehensiveness"] = 0.0
-    floor = {"metrics": {"comprehensiveness": {"values": [0.0, 0.01]}}}
+    floor = {"metrics": {id: {"values": [0.0, 0.01]} for id in MEASURES}}
     shared = evidence(metrics.explain_case(case, "alti"), case)
     flat = _verdict(shared, curves[:1], floor)["methods"]["alti"]
     beside = _verdict(shared, curves, floor)["methods"]["alti"]

@@ -18,7 +18,7 @@ import transformers
 
 from mixwidget import MixView, protocol
 from mixwidget.cli import main
-from mixwidget.metrics import faithfulness_report
+from mixwidget.metrics import evidence, faithfulness_report
 from mixwidget.saving.page import json_text
 from tests.lib import tiny
 
@@ -74,7 +74,7 @@ def test_it_holds_all_that_is_computed(tmp_path: Path) -> None:
 def test_it_holds_faithfulness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     view = MixView(method="alti", compared=["random"])
     view.wait()
-    view.save(tmp_path / "x.html")
+    view.save(tmp_path / "x.html", faithfulness=True)
     found = parts(tmp_path / "x.html")[1]["faithfulness"]
     assert [part["part"] for part in found] == [
         *("start", "curve", "random", "curve", "agreement", "verdict")
@@ -89,8 +89,12 @@ def test_it_holds_faithfulness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert found[2]["seeds"] == 20
     assert set(found[-1]["methods"]) == {"alti", "random"}
 
-    view.save(tmp_path / "y.html", faithfulness=False)  # the tab was never opened
-    assert parts(tmp_path / "y.html")[1]["faithfulness"] == []
+    # What is shown is tested as soon as it is ready: saving asks the model nothing more.
+    asked = evidence(view.explanations["alti"], case).passes
+    view.save(tmp_path / "y.html")
+    known = parts(tmp_path / "y.html")[1]["faithfulness"]
+    assert known[-1] == found[-1]
+    assert evidence(view.explanations["alti"], case).passes == asked
 
     def broken(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("out of memory")
@@ -98,7 +102,7 @@ def test_it_holds_faithfulness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(import_module("mixwidget.models.predict"), "_run", broken)
     view.text = "a warm and funny film"  # nothing about it is known yet
     view.wait()
-    view.save(tmp_path / "z.html")
+    view.save(tmp_path / "z.html", faithfulness=True)
     _, data, arrays = parts(tmp_path / "z.html")
     assert all("memory" in part["error"] for part in data["faithfulness"])
     assert arrays
@@ -108,7 +112,7 @@ def test_it_holds_faithfulness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_what_cannot_be_measured_is_said(tmp_path: Path) -> None:
     model, tokenizer = tiny.model("bert", ""), tiny.tokenizer()
     view = MixView(model, "a good film", tokenizer, method="alti")  # it has no head
-    view.save(tmp_path / "x.html")
+    view.save(tmp_path / "x.html", faithfulness=True)
     (part,) = parts(tmp_path / "x.html")[1]["faithfulness"]
     assert "error" in part
     view.close()

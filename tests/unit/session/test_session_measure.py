@@ -72,7 +72,10 @@ def test_an_exported_page_holds_what_was_measured(monkeypatch: pytest.MonkeyPatc
         exported_view(asked.shown(), "html", {})
         shown(asked, recorder, focus=2)
         exported_view(asked.shown(), "html", {})
-    assert [len(parts) for parts in held] == [0, len(told) - 1, 0]
+        shown(asked, recorder, target=0)
+        exported_view(asked.shown(), "html", {})
+    # The test is about the answer, whatever row is looked at.
+    assert [len(parts) for parts in held] == [0, len(told) - 1, len(told) - 1, 0]
     assert [part["part"] for part in held[1]] == [content["part"] for content in told[:-1]]
 
 
@@ -86,7 +89,7 @@ def test_another_target_is_another_answer() -> None:
         assert zero[0]["probability"] != pytest.approx(one[0]["probability"])
 
 
-@pytest.mark.parametrize("change", [{"text": OTHER}, {"target": 0}, {"focus": 2}])
+@pytest.mark.parametrize("change", [{"text": OTHER}, {"target": 0}])
 def test_what_is_not_shown_is_not_measured(change: dict[str, Any]) -> None:
     """The request and the state it belongs to may come in any order."""
     with session() as (asked, recorder):
@@ -96,6 +99,58 @@ def test_what_is_not_shown_is_not_measured(change: dict[str, Any]) -> None:
         assert [c["kind"] for c in recorder.answer(asked, late)] == ["cancelled"]
         early = Request("measure", "early", runs={"gae": "gae-1"})
         assert [c["kind"] for c in recorder.answer(asked, early)] == ["cancelled"]
+
+
+def test_the_answers_row_is_measured_whatever_row_is_looked_at() -> None:
+    with session() as (asked, recorder):
+        shown(asked, recorder)
+        first = recorder.answer(asked, measure(recorder, "first", *METHODS))
+        shown(asked, recorder, focus=2)
+        runs = {method: recorder.values["runs"][method]["run"] for method in METHODS}
+        at_answer = Request("measure", "again", runs=runs, focus=0)
+        again = recorder.answer(asked, at_answer)
+        assert [{**c, "id": ""} for c in again] == [{**c, "id": ""} for c in first]
+        here = recorder.answer(asked, Request("measure", "here", runs=runs, focus=2))
+        assert here[-1]["kind"] == "done"
+        assert here[1]["order"] != first[1]["order"]
+        elsewhere = recorder.answer(asked, Request("measure", "else", runs=runs, focus=3))
+        assert [c["kind"] for c in elsewhere] == ["cancelled"]
+
+
+def test_a_run_of_one_row_is_not_taken_for_the_answers() -> None:
+    """Attention flow is computed for one row only."""
+    with session() as (asked, recorder):
+        asked.ask(wish(method="attention_flow", focus=2))
+        asked.wait(20)
+        until(lambda: "attention_flow" in recorder.values["runs"])
+        runs = {"attention_flow": recorder.values["runs"]["attention_flow"]["run"]}
+        said = recorder.answer(asked, Request("measure", "m", runs=runs, focus=0))
+        assert [c["kind"] for c in said] == ["cancelled"]
+
+
+def test_what_is_shown_is_tested_without_being_asked() -> None:
+    with session(verdicts=True) as (asked, recorder):
+        shown(asked, recorder)
+        before = passes(asked)
+        assert before > 0
+        said = recorder.answer(asked, measure(recorder, "m", *METHODS))
+        assert [c.get("part", c["kind"]) for c in said][-2:] == ["verdict", "done"]
+        assert passes(asked) == before
+        shown(asked, recorder, focus=2)
+        assert passes(asked) == before
+
+
+def test_what_takes_long_waits_to_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mixwidget.session.measuring.BUDGET", 1e-6)
+    with session(verdicts=True) as (asked, recorder):
+        shown(asked, recorder)
+        said = recorder.answer(asked, measure(recorder, "m", *METHODS))
+        assert [c.get("part", c["kind"]) for c in said] == ["start", "budget", "done"]
+        assert said[1]["seconds"] > 0
+        whole = recorder.answer(asked, measure(recorder, "whole", *METHODS, whole=True))
+        assert [c.get("part", c["kind"]) for c in whole][-2:] == ["verdict", "done"]
+        again = recorder.answer(asked, measure(recorder, "again", *METHODS))
+        assert [c.get("part", c["kind"]) for c in again][-2:] == ["verdict", "done"]
 
 
 def test_before_anything_is_shown() -> None:
@@ -148,7 +203,7 @@ def begin(asked: Session, recorder: Recorder, slow: Slow, id: str = "m") -> None
     until(lambda: slow.began)
 
 
-@pytest.mark.parametrize("change", [{"text": OTHER}, {"target": 0}, {"focus": 2}])
+@pytest.mark.parametrize("change", [{"text": OTHER}, {"target": 0}])
 def test_a_change_overtakes(slow: Slow, change: dict[str, Any]) -> None:
     with session() as (asked, recorder):
         begin(asked, recorder, slow)

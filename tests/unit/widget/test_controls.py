@@ -90,7 +90,7 @@ RIGHT = [
     ("method", "raw_attention"),
     ("compared", ["raw_attention", "alti"]),
     ("params", {"alti": {"p": 2}}),
-    ("view", "graph"),
+    ("view", "layers"),
     ("layer", 1),
     ("aggregate", "sum"),
     ("focus", 3),
