@@ -68,6 +68,19 @@ export function measuredParts(question: Question, tokens: Token[]): Faithfulness
   }
   const text =
     "On this text, removing the tokens ALTI ranks highest lowers the probability of “positive” more than all 20 random orders (comprehensiveness 0.40, all random orders 0.02 to 0.30).";
-  parts.push({ part: "verdict", text, methods: { [methods[0] ?? ""]: text } });
+  const judged = Object.fromEntries(
+    methods.map((method, i) => [
+      method,
+      {
+        level: (["partly", "confirmed", "chance"] as const)[i % 3] ?? "partly",
+        headline: ["Partly confirmed.", "Confirmed.", "No better than chance here."][i % 3] ?? "",
+        text: "Without “never” the answer flips. One measure of four is clear of chance, three are not.",
+        beats: Object.fromEntries(
+          METRICS.map(({ id }, k) => [id, [19 - 3 * k, 20] as [number, number]]),
+        ),
+      },
+    ]),
+  );
+  parts.push({ part: "verdict", text, methods: { [methods[0] ?? ""]: text }, judged });
   return parts;
 }

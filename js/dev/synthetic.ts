@@ -222,6 +222,7 @@ export function scene(name: string, shape: Shape = { layers: 12, heads: 12 }): S
       ],
       adds_up: Array.from({ length: shape.layers }, (_, l) => 1e-7 + l * 1e-8),
       limit: 512,
+      answer: 0,
     },
     status: { state: "ready", message: "Ready: ALTI, 12 layers in 0.4 s.", hint: "" },
   };

@@ -24,13 +24,56 @@ const press = (target: Element, key: string) =>
 const asked = ({ host }: Mounted) =>
   host.sent.filter((request: Request) => request.kind === "measure");
 
-test("nothing is measured until the tab is open", async () => {
+test("the verdict comes by itself, is asked for once, and stays while words are looked at", async () => {
   const made = await start();
-  expect(asked(made)).toHaveLength(0);
-  made.host.set({ view: "faithfulness" });
-  await settle(ENOUGH);
   expect(asked(made)).toHaveLength(1);
   expect(Object.keys((asked(made)[0] as { runs: object }).runs)[0]).toBe("alti");
+  const said = made.find("verdict").textContent;
+  expect(said).toMatch(/^Partly confirmed\. Without “never” the answer flips/);
+  expect(made.find("verdict").querySelector(".mix-dot")?.getAttribute("data-level")).toBe("partly");
+  made.all("token")[3]?.click();
+  await settle();
+  expect(made.find("verdict").textContent).toBe(said);
+  made.find("into").click();
+  await settle(ENOUGH);
+  expect(made.host.get("focus")).toBe(3);
+  expect(asked(made)).toHaveLength(1);
+  const away = made.find("verdict").textContent ?? "";
+  expect(away).toContain("Without “never” the answer flips.");
+  expect(away).toMatch(/The test is about positive, not about \S+\./);
+  made.find("verdict").click();
+  await settle();
+  expect(made.host.get("view")).toBe("faithfulness");
+});
+
+test("without a head nothing is asked and no verdict is shown", async () => {
+  const made = await mounted("review");
+  open.push(made);
+  made.host.set({ model_info: { ...made.host.get("model_info"), prediction: null } });
+  await settle(ENOUGH);
+  expect(made.find("verdict").hidden).toBe(true);
+  expect(asked(made)).toHaveLength(0);
+});
+
+test("what would take long waits for a click", async () => {
+  const made = await answering((request, say) => {
+    if (request.kind !== "measure") return;
+    const parts = measuredParts(request, tokensFor(request));
+    if (request.whole) for (const part of parts) say({ ...part, kind: "faithfulness" });
+    else {
+      say({ ...parts[0], kind: "faithfulness" });
+      say({ part: "budget", seconds: 21, kind: "faithfulness" });
+    }
+    say({ kind: "done", missing: [] });
+  });
+  expect(made.find("verdict").textContent).toBe("Not tested.  Test, about 21 s");
+  made.find("verdict").click();
+  await settle(ENOUGH);
+  expect(asked(made).map((request) => (request as { whole?: boolean }).whole)).toEqual([
+    undefined,
+    true,
+  ]);
+  expect(made.find("verdict").textContent).toMatch(/^Partly confirmed/);
 });
 
 test("one curve per method, metrics in words, a verdict, agreement", async () => {
@@ -38,7 +81,10 @@ test("one curve per method, metrics in words, a verdict, agreement", async () =>
   const { root, find } = made;
   const canvas = find("curves").querySelector("canvas[role=img]");
   expect(canvas?.getAttribute("aria-label")).toMatch(/2 curves, with the band of random/);
-  expect(find("verdict").textContent).toMatch(/more than all 20 random/);
+  expect(find("verdict").textContent).toMatch(/One measure of four is clear of chance/);
+  const strips = root.querySelector(".mix-strips")?.textContent;
+  expect(strips).toMatch(/Comprehensiveness 0\.400beats 19 of 20 random orders/);
+  expect(strips).toMatch(/Log-odds −1\.20beats 10 of 20 random orders; less is better/);
   const rows = [...find("metrics").querySelectorAll("tbody tr")].map((r) => r.textContent);
   expect(rows[0]).toMatch(/^ALTI/);
   expect(rows[1]).toMatch(/^Raw attention/);
@@ -48,38 +94,53 @@ test("one curve per method, metrics in words, a verdict, agreement", async () =>
   );
   expect(find("agreements").textContent).toMatch(/Spearman.*−0\.31.*Jaccard.*0\.40/s);
   await settle(450);
-  expect(root.querySelector(".mix-view-faithfulness details table")?.textContent).toMatch(
-    /random order, mean/,
-  );
+  expect(
+    root.querySelector(".mix-view-faithfulness > .mix-table:last-child table")?.textContent,
+  ).toMatch(/random order, mean/);
   expect(find("measure-progress").parentElement?.hidden).toBe(true);
 });
 
-test("a point says in words what is gone, and strikes it through", async () => {
-  const { find, root } = await start("review", { view: "faithfulness" });
-  expect(find("removed").querySelectorAll("del")).toHaveLength(0);
+const gone = ({ root }: Mounted) =>
+  [...root.querySelectorAll<HTMLElement>(".mix-gone")].map((word) => word.textContent);
+
+test("a point says in words what is gone, and strikes it through in the sentence", async () => {
+  const made = await start("review", { view: "faithfulness", compared: [] });
+  const { find, root, host } = made;
+  // It opens with the first words taken away.
+  const output = root.querySelector(".mix-gauge output")?.textContent ?? "";
+  expect(output).toMatch(/^\d+ of \d+, positive \d+ %$/);
+  expect(gone(made)).toHaveLength(Number.parseInt(output, 10));
   const curves = find("curves");
   press(curves, "ArrowRight");
   press(curves, "ArrowRight");
   const tip = root.querySelector(".mix-tip")?.textContent ?? "";
   expect(tip).toMatch(/ALTI.* of \d+ tokens gone \(.*%\).*probability of “positive” 0\./);
-  const gone = [...find("removed").querySelectorAll("del")].map((word) => word.textContent);
-  expect(gone.length).toBeGreaterThan(0);
+  const words = gone(made);
+  expect(words.length).toBeGreaterThan(0);
   const voice = root.querySelector("[aria-live=polite].mix-hidden")?.textContent ?? "";
-  for (const word of gone) expect(voice).toContain(`“${word}”`);
+  for (const word of words) expect(voice).toContain(`“${word}”`);
   press(curves, "End");
-  expect(find("removed").querySelectorAll("span:not(.mix-special)")).toHaveLength(0);
+  const ordinary = host.get("tokens").filter((token) => !token.special);
+  expect(gone(made)).toHaveLength(ordinary.length);
   press(curves, "Escape");
-  expect(find("removed").querySelectorAll("del")).toHaveLength(0);
+  expect(gone(made)).toEqual([]);
+  const slider = find<HTMLInputElement>("removal");
+  slider.value = "3";
+  slider.dispatchEvent(new Event("input", { bubbles: true }));
+  const after = root.querySelector(".mix-gauge output")?.textContent ?? "";
+  expect(gone(made)).toHaveLength(Number.parseInt(after, 10));
+  host.set({ view: "text" });
+  await settle();
+  expect(gone(made)).toEqual([]);
 });
 
 test("the pointer finds the nearest point", async () => {
-  const { find } = await start("review", { view: "faithfulness" });
-  const stage = find("curves").firstElementChild as HTMLElement;
+  const made = await start("review", { view: "faithfulness" });
+  const stage = made.find("curves").firstElementChild as HTMLElement;
   stage.dispatchEvent(new MouseEvent("pointermove", { clientX: 590, clientY: 40, bubbles: true }));
-  const all = find("removed").querySelectorAll("del").length;
-  expect(all).toBeGreaterThan(10);
+  expect(gone(made).length).toBeGreaterThan(10);
   stage.dispatchEvent(new MouseEvent("pointermove", { clientX: 10, clientY: 40, bubbles: true }));
-  expect(find("removed").querySelectorAll("del")).toHaveLength(0);
+  expect(gone(made)).toHaveLength(0);
 });
 
 test("hostile tokens, targets and errors are text", async () => {
@@ -87,7 +148,7 @@ test("hostile tokens, targets and errors are text", async () => {
   const made = await start("hostile", { view: "faithfulness", compared: ["raw_attention"] });
   const { host, find, root } = made;
   press(find("curves"), "End");
-  expect(find("removed").textContent).toContain(evil);
+  expect(gone(made)).toContain(evil);
   host.set({ target: 1 });
   const kernel = host.sent.length;
   await settle(ENOUGH);
@@ -109,16 +170,16 @@ test("another target asks again, going back does not", async () => {
 
 /** A widget whose kernel answers `measure` as the test says. */
 async function answering(reply: (request: Request, say: (content: object) => void) => void) {
-  const made = await mounted("review", { compared: ["raw_attention"] });
+  const traits = { compared: ["raw_attention"], view: "faithfulness" as const };
+  const made = await mounted("review", traits, undefined, (host) => {
+    const real = host.send;
+    host.send = (request) => {
+      if (request.kind !== "measure" && request.kind !== "cancel") return real(request);
+      host.sent.push(request);
+      reply(request, (content) => host.deliver({ id: request.id, v: 1, ...content }));
+    };
+  });
   open.push(made);
-  const real = made.host.send;
-  made.host.send = (request) => {
-    if (request.kind !== "measure" && request.kind !== "cancel") return real(request);
-    made.host.sent.push(request);
-    const say = (content: object) => made.host.deliver({ id: request.id, v: 1, ...content });
-    reply(request, say);
-  };
-  made.host.set({ view: "faithfulness" });
   await settle(ENOUGH);
   return made;
 }
@@ -129,7 +190,7 @@ test("a refusal is shown in words, with a way to ask again", async () => {
   );
   const notice = made.root.querySelector<HTMLElement>(".mix-view-faithfulness .mix-notice");
   expect(notice?.textContent).toMatch(/no head. Load it with one./);
-  expect(made.find("curves").parentElement?.hidden).toBe(true);
+  expect(made.root.querySelector<HTMLElement>(".mix-test")?.hidden).toBe(true);
   expect(asked(made)).toHaveLength(1);
   notice?.querySelector("button")?.click();
   await settle(ENOUGH);
@@ -137,6 +198,7 @@ test("a refusal is shown in words, with a way to ask again", async () => {
   made.host.set({ model_info: { ...made.host.get("model_info"), prediction: null } });
   await settle();
   expect(notice?.querySelector("button")).toBeNull();
+  expect(notice?.textContent).toContain("no head");
 });
 
 test("a method that fails says so beside those that do not", async () => {

@@ -20,10 +20,12 @@ export async function mounted(
   name = "review",
   traits: Partial<Traits> = {},
   shape = { layers: 4, heads: 3 },
+  prepare: (host: Mounted["host"]) => void = () => {},
 ): Promise<Mounted> {
   const made = scene(name, shape);
   Object.assign(made.traits, traits);
   const host = sceneHost(made);
+  prepare(host);
   const life = new AbortController();
   const store = createStore(host, life.signal);
   const element = document.createElement("div");

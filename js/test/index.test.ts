@@ -65,6 +65,9 @@ test("two views share one store; both follow; all stops on the signals", async (
 
   views[0]?.el.querySelector<HTMLElement>('[data-part="token"][data-index="4"]')?.click();
   await settle(120);
+  expect(fake.saves()).toBe(0); // looking is of one view alone
+  views[0]?.el.querySelector<HTMLElement>('[data-part="into"]')?.click();
+  await settle(120);
   expect(fake.traits.focus).toBe(4);
   expect(fake.saves()).toBe(1);
   expect(views[1]?.el.querySelector('[data-index="4"]')?.getAttribute("aria-selected")).toBe(

@@ -5,10 +5,11 @@ let open: Mounted[] = [];
 const start = async (...given: Parameters<typeof mounted>) => {
   const made = await mounted(...given);
   open.push(made);
+  const panel = made.root.querySelector(".mix-picker") as HTMLElement;
   const card = made.root.querySelector(".mix-card") as HTMLElement;
-  const chip = (id: string) =>
-    made.root.querySelector<HTMLElement>(`[data-method="${id}"]`) as HTMLElement;
-  return { ...made, card, chip };
+  const toggle = (id: string) =>
+    panel.querySelector<HTMLElement>(`[data-method="${id}"]`) as HTMLElement;
+  return { ...made, panel, card, toggle };
 };
 afterEach(() => {
   for (const { life } of open) life.abort();
@@ -19,77 +20,136 @@ const press = (target: Element, key: string, shiftKey = false) =>
   target.dispatchEvent(
     new KeyboardEvent("keydown", { key, shiftKey, bubbles: true, cancelable: true }),
   );
-const point = (target: Element) =>
-  target.dispatchEvent(new PointerEvent("pointerover", { bubbles: true, pointerType: "mouse" }));
-const RESTED = 340;
 
-test("the card opens when the pointer rests and closes at once on another method", async () => {
-  const { root, card, chip } = await start();
-  point(chip("globenc"));
-  await settle(120);
-  expect(card.hidden).toBe(true);
-  await settle(RESTED - 120);
-  expect(card.querySelector("h4")?.textContent).toBe("GlobEnc");
-  expect(card.hidden).toBe(false);
-  point(chip("alti"));
-  expect(card.hidden).toBe(true);
-  await settle(RESTED);
-  expect(card.querySelector("h4")?.textContent).toBe("ALTI");
-  press(root.ownerDocument.body, "Escape");
-  expect(card.hidden).toBe(true);
+test("every method is in the picker, which is closed until it is asked for", async () => {
+  const { host, panel, find, all } = await start();
+  expect(panel.hidden).toBe(true);
+  const ids = host.get("catalogue").map(({ id }) => id);
+  expect(
+    all("method-toggle")
+      .map((one) => one.dataset.method)
+      .sort(),
+  ).toEqual([...ids].sort());
+  find("method-picker").click();
+  expect(panel.hidden).toBe(false);
+  expect(document.activeElement).toBe(panel.querySelector("input"));
+  press(document.activeElement as Element, "Escape");
+  expect(panel.hidden).toBe(true);
 });
 
-test("the pointer may go into the card; the card goes when the pointer does", async () => {
-  const { root, card, chip } = await start();
-  point(chip("globenc"));
-  await settle(RESTED);
-  const families = root.querySelector(".mix-families") as HTMLElement;
-  families.dispatchEvent(new PointerEvent("pointerleave"));
-  card.dispatchEvent(new PointerEvent("pointerenter"));
-  await settle(450);
-  expect(card.hidden).toBe(false);
-  card.dispatchEvent(new PointerEvent("pointerleave"));
-  await settle(450);
-  expect(card.hidden).toBe(true);
+test("a click puts a method in front; with shift, or from the other chip, it is compared", async () => {
+  const { host, find, panel, toggle } = await start("review", { compared: [] });
+  find("method-picker").click();
+  toggle("globenc").click();
+  await settle();
+  expect([host.get("method"), panel.hidden]).toEqual(["globenc", true]);
+  find("compare-add").click();
+  toggle("attcat").click();
+  expect([host.get("method"), host.get("compared"), panel.hidden]).toEqual([
+    "globenc",
+    ["attcat"],
+    true,
+  ]);
+  await settle();
+  find("method-picker").click();
+  toggle("gae").dispatchEvent(new MouseEvent("click", { bubbles: true, shiftKey: true }));
+  expect(host.get("compared")).toEqual(["attcat", "gae"]);
 });
 
-test("why a method is not available comes first, and a click shows it", async () => {
-  const { host, card, chip } = await start();
-  chip("integrated_gradients").click();
+test("chips: one a method, with a way to remove it or to put it in front", async () => {
+  const { host, root } = await start("review", { compared: ["globenc", "attcat"] });
+  const chips = () => [...root.querySelectorAll<HTMLElement>("[data-chip]")];
+  expect(chips().map((chip) => chip.dataset.chip)).toEqual(["globenc", "attcat"]);
+  chips()[1]?.querySelector<HTMLElement>('[data-part="compare-remove"]')?.click();
+  await settle();
+  expect(host.get("compared")).toEqual(["globenc"]);
+  chips()[0]?.querySelector("button")?.click();
+  await settle();
+  expect([host.get("method"), host.get("compared")]).toEqual(["globenc", ["alti"]]);
+});
+
+test("what is not available is absent, and why is told", async () => {
+  const { host, panel, find, toggle } = await start();
+  find("method-picker").click();
+  expect(toggle("integrated_gradients").hidden).toBe(true);
+  toggle("integrated_gradients").click();
   expect(host.get("method")).toBe("alti");
-  expect(card.children[1]?.textContent).toBe("Not available here: captum is not installed.");
-  expect(card.textContent).not.toContain("puts it in front");
-  chip("globenc").click();
+  expect(panel.querySelector(".mix-off")?.textContent).toContain(
+    "Integrated gradients captum is not installed.",
+  );
+});
+
+test("it finds by name, by paper and by property", async () => {
+  const { panel, find } = await start();
+  find("method-picker").click();
+  const shown = (words: string) => {
+    const search = panel.querySelector("input") as HTMLInputElement;
+    search.value = words;
+    search.dispatchEvent(new Event("input", { bubbles: true }));
+    return [...panel.querySelectorAll<HTMLElement>(".mix-method:not([hidden])")].map(
+      (one) => one.dataset.method,
+    );
+  };
+  expect(shown("globenc")).toEqual(["globenc"]);
+  expect(shown("signed for")).toEqual(["blank_out", "attcat"]);
+  expect(shown("per class maps")).toEqual(["gae"]);
+  expect(shown("")).not.toContain("integrated_gradients");
+  expect(shown("no such thing")).toEqual([]);
+});
+
+test("the list is one stop of Tab; arrows recolour the text, Escape takes it back", async () => {
+  const { host, panel, find, toggle } = await start("review", { compared: [] });
+  find("method-picker").click();
+  const stops = [...panel.querySelectorAll<HTMLElement>(".mix-method:not([hidden])")];
+  expect(stops.filter((stop) => stop.tabIndex === 0)).toEqual([toggle("alti")]);
+  press(panel.querySelector("input") as Element, "ArrowDown");
+  expect(document.activeElement).toBe(toggle("alti"));
+  press(toggle("alti"), "ArrowRight");
+  expect(document.activeElement).toBe(toggle("gradient_x_input"));
+  await settle(260);
+  expect(host.get("method")).toBe("gradient_x_input");
+  press(toggle("gradient_x_input"), "End");
+  expect(document.activeElement).toBe(toggle("random"));
+  press(toggle("random"), "Enter", true);
+  expect(host.get("compared")).toEqual(["random"]);
+  find("method-picker").click();
+  press(panel.querySelector("input") as Element, "ArrowDown");
+  press(document.activeElement as Element, "Home");
+  await settle(260);
+  expect(host.get("method")).toBe("alti");
+  press(document.activeElement as Element, "Escape");
+  expect(host.get("method")).toBe("gradient_x_input");
+});
+
+test("? and a button show formula, paper and cost", async () => {
+  const { card, find, toggle } = await start();
+  find("method-picker").click();
   expect(card.hidden).toBe(true);
+  find("about").click();
+  expect(card.hidden).toBe(false);
+  expect(card.querySelector("h4")?.textContent).toBe("ALTI");
+  expect(card.querySelector("math")).not.toBeNull();
+  expect(card.textContent).toMatch(/Ignores.*Cost.*passes of the model.*Paper/);
+  expect(card.querySelector("a")?.getAttribute("rel")).toContain("noopener");
+  toggle("globenc").focus();
+  press(toggle("globenc"), "?");
+  expect(card.querySelector("h4")?.textContent).toBe("GlobEnc");
 });
 
-test("the card follows its opener in the order of Tab", async () => {
-  const { root, card, chip } = await start();
-  chip("integrated_gradients").click();
-  expect(card.previousElementSibling?.className).toBe("mix-families");
-  (root.querySelector(".mix-about button") as HTMLElement).click();
-  expect(card.previousElementSibling?.className).toBe("mix-about");
-});
-
-test("the list is one stop of Tab in every view; keys choose and compare", async () => {
-  const { host, root, chip } = await start("review", { view: "compare", compared: [] });
-  const stops = [
-    ...root.querySelectorAll<HTMLElement>(".mix-families button, .mix-families input"),
-  ];
-  expect(stops.filter((stop) => stop.tabIndex === 0)).toEqual([chip("alti")]);
-  chip("alti").focus();
-  press(chip("alti"), "ArrowRight");
-  expect(document.activeElement).toBe(chip("value_zeroing"));
-  press(chip("value_zeroing"), " ", true);
-  expect([host.get("method"), host.get("compared")]).toEqual(["alti", ["value_zeroing"]]);
-  press(chip("value_zeroing"), "End");
-  expect(document.activeElement).toBe(chip("random"));
-  press(chip("random"), "Home");
-  expect(document.activeElement).toBe(chip("raw_attention"));
-});
-
-test("what is not available is not compared", async () => {
-  const { host, chip } = await start("review", { compared: [] });
-  press(chip("integrated_gradients"), " ", true);
-  expect(host.get("compared")).toEqual([]);
+test("options with fixed values can be set in the card, and stand on the chip", async () => {
+  const { host, root, find } = await start();
+  const choose = (value: string) => {
+    find("method-picker").click();
+    find("about").click();
+    const select = root.querySelector('[data-option="p"]') as HTMLSelectElement;
+    select.value = value;
+    select.dispatchEvent(new Event("change", { bubbles: true }));
+    press(select, "Escape");
+  };
+  choose("2");
+  expect(host.get("params")).toEqual({ alti: { p: 2 } });
+  await settle();
+  expect(find("method-picker").textContent).toBe("ALTIp 2");
+  choose("1");
+  expect(host.get("params")).toEqual({ alti: {} });
 });

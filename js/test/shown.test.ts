@@ -24,9 +24,13 @@ const button = (root: HTMLElement, words: string) =>
   [...root.querySelectorAll<HTMLElement>("button")].find(
     (one) => one.textContent === words,
   ) as HTMLElement;
-const idle = ({ find }: Mounted, part: string) => {
-  const control = find<HTMLSelectElement>(part);
-  return control.disabled ? control.title : null;
+/** Whether a control is there to be used: what changes nothing is absent. */
+const there = ({ find }: Mounted, part: string) => {
+  for (let at: HTMLElement | null = find(part); at; at = at.parentElement) {
+    if (at.matches(".mix-display")) return true;
+    if (at.hidden) return false;
+  }
+  return true;
 };
 const said = (root: HTMLElement, view: string) =>
   root.querySelector(`.mix-view-${view} [data-part="left-out"]`)?.textContent;
@@ -71,7 +75,7 @@ test("thumbnails of layers are what the aggregate says", async () => {
   await settle();
   const caption = () => root.querySelector(".mix-view-multiples .mix-caption")?.textContent;
   expect(caption()).toMatch(/token scores added up to each layer/);
-  expect(find<HTMLSelectElement>("aggregate").disabled).toBe(false);
+  expect(find("aggregate").hidden).toBe(false);
   host.set({ aggregate: "layer" });
   await settle();
   expect(caption()).toMatch(/token scores of each layer alone/);
@@ -80,7 +84,7 @@ test("thumbnails of layers are what the aggregate says", async () => {
 test("methods without maps are named where maps are compared", async () => {
   const { root } = await start({ view: "compare", compared: ["attcat", "blank_out"] });
   expect(said(root, "compare")).toBe("");
-  button(root, "as maps").click();
+  button(root, "maps").click();
   await settle();
   expect(said(root, "compare")).toBe(
     "AttCAT and Blank-out have no maps, so they are not drawn here.",
@@ -90,6 +94,8 @@ test("methods without maps are named where maps are compared", async () => {
 test("a correlation states over which tokens it goes", async () => {
   const { host, root, find } = await start({ view: "compare" });
   const n = host.get("tokens").length;
+  button(root, "difference").click();
+  await settle();
   expect(find("agreement").textContent).toContain(
     `over all ${n} shown tokens, special tokens included.`,
   );
@@ -100,101 +106,126 @@ test("a correlation states over which tokens it goes", async () => {
     `over the ${n - 2} ordinary tokens, special tokens hidden.`,
   );
   host.set({ view: "faithfulness" });
-  await settle();
+  await settle(200);
   const captions = [...find("agreements").querySelectorAll("caption")].map((c) => c.textContent);
   for (const caption of captions) expect(caption).toMatch(/ordinary tokens/);
 });
 
-test("each compared method has its meaning and its colours explained", async () => {
-  const { host, root } = await start({ view: "compare", compared: ["attcat"] });
-  const rows = [...root.querySelectorAll<HTMLElement>(".mix-compare-row")];
-  expect(rows[0]?.textContent).toMatch(/What went into “\[CLS\]”/);
-  expect(rows[1]?.textContent).toMatch(/speaks for or against “positive”/);
-  expect(rows[1]?.querySelector(".mix-legend")?.textContent).toMatch(/orange speaks against/);
-  const [low, high] = [...(rows[1]?.querySelectorAll(".mix-legend-number") ?? [])];
-  expect(low?.textContent?.startsWith("≤")).toBe(high?.textContent?.startsWith("≥"));
-  host.set({ compared: ["globenc"] });
+test("words stand once over the bars of all methods, with test and agreement beside them", async () => {
+  const { host, root, find, all } = await start({ view: "compare", compared: ["attcat"] });
+  await settle(300);
+  const words = [...root.querySelectorAll(".mix-bar-words > span")].map((one) => one.textContent);
+  const ordinary = host.get("tokens").filter((token) => !token.special);
+  expect(words.length).toBeGreaterThan(5);
+  expect(words.length).toBeLessThanOrEqual(ordinary.length);
+  expect(all("token")).toHaveLength(0); // the sentence would repeat them
+  const rows = [...root.querySelectorAll<HTMLElement>(".mix-bar-row")];
+  expect(rows.map((row) => row.querySelector("strong")?.textContent)).toEqual(["ALTI", "AttCAT"]);
+  for (const row of rows)
+    expect(row.querySelectorAll(".mix-bar-bars > div")).toHaveLength(words.length);
+  expect(rows[1]?.querySelector(".mix-against")).not.toBeNull();
+  expect(rows[0]?.querySelector(".mix-against")).toBeNull();
+  expect(rows[0]?.textContent).toMatch(/19\/20reference$/);
+  expect(rows[1]?.textContent).toMatch(/ρ −?\d\.\d\d to ALTI$/);
+  expect(find("claim").textContent).toMatch(/first/);
+  const key = root.querySelector(".mix-key")?.textContent;
+  expect(key).toBe("for positiveagainst");
+  // Back in another view the sentence is there again.
+  host.set({ view: "text" });
   await settle();
-  expect(root.querySelector(".mix-view-compare .mix-caption")?.textContent).toMatch(
-    /What went into “\[CLS\]”.* Each method has its own scale\./,
-  );
-  expect(rows[0]?.querySelector<HTMLElement>(".mix-notes")?.hidden).toBe(true);
+  expect(all("token").length).toBeGreaterThan(5);
 });
 
-test("the target is off where no shown method looks at it", async () => {
+test("each compared method is a text of its own colours, if that is asked for", async () => {
+  const { root } = await start({ view: "compare", compared: ["attcat"] });
+  button(root, "text").click();
+  await settle();
+  const rows = [...root.querySelectorAll<HTMLElement>(".mix-compare-row")];
+  expect(rows.map((row) => row.querySelector("h4")?.textContent)).toEqual(["ALTI", "AttCAT"]);
+  for (const row of rows)
+    expect(row.querySelectorAll('.mix-token[style*="background"]').length).toBeGreaterThan(0);
+});
+
+test("what is explained can be chosen as long as there is a kernel: the test is about it", async () => {
   const made = await start({ compared: ["globenc"] });
-  expect(idle(made, "target-select")).toBe("The scores of ALTI do not depend on the target.");
-  made.host.set({ method: "gae" });
-  await settle();
-  expect(idle(made, "target-select")).toBeNull();
-  made.host.set({ method: "alti", view: "compare" });
-  await settle();
-  expect(idle(made, "target-select")).toMatch(/these methods/);
-  made.host.set({ compared: ["gae"] });
-  await settle();
-  expect(idle(made, "target-select")).toBeNull();
+  expect(made.find<HTMLSelectElement>("target-select").tagName).toBe("SELECT");
   made.host.set({ view: "heads" });
   await settle();
-  expect(made.find("target-select").closest<HTMLElement>(".mix-field")?.hidden).toBe(true);
-  made.host.set({ view: "faithfulness" });
-  await settle();
-  expect(idle(made, "target-select")).toBeNull();
+  expect(there(made, "target-select")).toBe(true);
 });
 
-test("the focus is off where scores are the same for every token", async () => {
+test("the row is absent where scores are the same for every token", async () => {
   const made = await start({ method: "blank_out", compared: [] });
-  expect(idle(made, "focus-select")).toBe(
-    "The scores of Blank-out do not depend on the focus token.",
-  );
+  expect(there(made, "focus-select")).toBe(false);
   // A language model is asked at the focus.
   const info = made.host.get("model_info");
   made.host.set({ model_info: { ...info, task: "causal_lm" } });
   await settle();
-  expect(idle(made, "focus-select")).toBeNull();
+  expect(there(made, "focus-select")).toBe(true);
   const bound = made.host.get("catalogue").map((e) => ({ ...e, any_focus: false }));
   made.host.set({ model_info: info, catalogue: bound });
   await settle();
-  expect(idle(made, "focus-select")).toBeNull();
+  expect(there(made, "focus-select")).toBe(true);
 });
 
-test("colours are off where no scale is drawn in them", async () => {
+test("colours are absent where no scale is drawn in them", async () => {
   const made = await start({ method: "attcat", compared: [] });
-  expect(idle(made, "colours")).toMatch(/orange speaks against/);
+  expect(there(made, "colours")).toBe(false);
   made.host.set({ method: "alti" });
   await settle();
-  expect(idle(made, "colours")).toBeNull();
-  made.host.set({ view: "graph" });
+  expect(there(made, "colours")).toBe(true);
+});
+
+test("edges are set only where all of them are drawn", async () => {
+  const made = await start({ view: "graph" });
+  expect([there(made, "all-edges"), there(made, "threshold")]).toEqual([true, false]);
+  const box = made.find<HTMLInputElement>("all-edges");
+  box.checked = true;
+  box.dispatchEvent(new Event("change", { bubbles: true }));
   await settle();
-  expect(idle(made, "colours")).toMatch(/trace/);
-  made.find("trace").click();
+  expect([there(made, "top-k"), there(made, "threshold")]).toEqual([true, true]);
+  expect(made.root.querySelector(".mix-graph canvas")?.getAttribute("aria-label")).toMatch(
+    /All edges of ALTI/,
+  );
+  made.host.set({ top_k: 3 });
   await settle();
-  expect(idle(made, "colours")).toBeNull();
+  expect(there(made, "threshold")).toBe(false);
+  made.host.set({ view: "map" });
+  await settle();
+  expect(there(made, "all-edges")).toBe(false);
+});
+
+test("layers and their combination are absent where there are none", async () => {
+  const made = await start({ method: "blank_out", compared: ["alti"], view: "text" });
+  expect([there(made, "aggregate"), there(made, "layer-slider")]).toEqual([false, false]);
+  made.host.set({ view: "compare" });
+  await settle();
+  expect([there(made, "aggregate"), there(made, "layer-slider")]).toEqual([true, true]);
   made.host.set({ view: "faithfulness" });
   await settle();
-  expect(idle(made, "colours")).toMatch(/curves/);
+  expect([there(made, "aggregate"), there(made, "layer-slider")]).toEqual([false, false]);
 });
 
-test("layers and their combination are off where there are none", async () => {
-  const made = await start({ method: "blank_out", compared: ["alti"], view: "multiples" });
-  expect(idle(made, "aggregate")).toMatch(/Blank-out cannot be drawn here/);
-  expect(idle(made, "layer-slider")).toMatch(/Blank-out cannot be drawn here/);
-  button(made.root, "methods side by side").click();
-  await settle();
-  expect([idle(made, "aggregate"), idle(made, "layer-slider")]).toEqual([null, null]);
-  made.host.set({ view: "text" });
-  await settle();
-  expect(idle(made, "aggregate")).toMatch(/one score per token/);
-});
-
-test("subwords and special tokens are off where the text has none", async () => {
+test("subwords and special tokens are absent where the text has none", async () => {
   const tokens = (scene("review").traits.tokens ?? []).map((token, i) => ({
     ...token,
     word: i,
     special: false,
   }));
   const made = await start({ tokens });
-  expect(idle(made, "unit")).toMatch(/No word/);
-  expect(idle(made, "special")).toMatch(/Special tokens/);
+  expect([there(made, "unit"), there(made, "special")]).toEqual([false, false]);
+});
+
+test("no control is greyed in any view", async () => {
+  const made = await start({ compared: ["attcat"] });
+  for (const view of ["text", "graph", "layers", "map", "multiples", "compare", "heads"] as const) {
+    made.host.set({ view });
+    await settle(120);
+    const grey = [...made.root.querySelectorAll<HTMLButtonElement>("button, select, input")].filter(
+      (one) => one.disabled,
+    );
+    expect(grey, view).toEqual([]);
+  }
 });
 
 test("a saved page with one method does not ask for others", async () => {

@@ -65,21 +65,21 @@ async function pictured(traits: Partial<Traits>): Promise<string[]> {
     accent: "#b40",
     ground: "#fff",
     edge: "#15a",
+    keep: "#ccc",
     font: "sans-serif",
     size: 12,
   };
   const context = { root, signal: life.signal, inks: () => inks } as Parameters<typeof toSvg>[1];
-  const panel = root.querySelector(".mix-panel") as HTMLElement;
-  const svg = toSvg(panel, context, derive(host, store));
+  const svg = toSvg(root, context, derive(host, store));
   return [...svg.matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map((found) => found[1] ?? "");
 }
 
-test("a picture begins with its line and the caption; the difference keeps its heading", async () => {
-  const text = (await pictured({ view: "text" })).join(" ");
-  expect(text).toMatch(/· ALTI · focus “\[CLS\]” · .*What went into “\[CLS\]” at layer 3/);
-  const compare = await pictured({ view: "compare", compared: ["globenc"] });
-  expect(compare).toContain("Difference: ALTI minus GlobEnc");
-  const graph = (await pictured({ view: "graph" })).join(" ");
-  expect(graph).toContain("What each token takes");
-  expect(graph).not.toContain("Click");
+test("a picture holds question, method, sentence, claim and verdict, and no control", async () => {
+  const words = (await pictured({ view: "graph", compared: [] })).join(" ");
+  expect(words).toMatch(/^Why positive 91 % ALTI \[CLS\]/);
+  expect(words).toMatch(/makes up .* of what the answer is read from/);
+  expect(words).not.toMatch(/compare|Heads|up to layer|Numbers as a table|Test|Click/);
+  const compare = (await pictured({ view: "compare", compared: ["globenc"] })).join(" ");
+  expect(compare).toContain("GlobEnc");
+  expect(compare).not.toContain("maps");
 });

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { random, scene } from "../dev/synthetic";
 import { paint, palette } from "../src/kit/colour";
-import { edgeAt, measureGraph, nodeAt } from "../src/kit/graph-draw";
-import { type Column, selectEdges } from "../src/state/graph-model";
+import { traceFrom } from "../src/state/flow";
+import { type Column, flowEdges, MOST_RIBBONS } from "../src/state/graph-model";
 import { layOut, mergeMap } from "../src/state/units";
 
 /** The quickest of some tries, in ms: other work on the machine does not count. */
@@ -16,35 +16,20 @@ function quickest(work: () => void, tries = 7): number {
   return best;
 }
 
-test("finding what is under the pointer takes a part of a frame: 128 tokens, 5,000 edges", () => {
+test("the ways of a word are found within a frame: 128 tokens, 12 layers", () => {
   const next = random(1);
+  const n = 128;
   const columns = Array.from(
-    { length: 128 },
+    { length: n },
     (_, unit): Column => ({ text: "token", tokens: [unit], unit, units: [unit], segment: 0 }),
   );
-  const weights = Array.from({ length: 12 }, () =>
-    Float64Array.from({ length: 128 * 128 }, () => next()),
+  const maps = Array.from({ length: 12 }, () =>
+    Float64Array.from({ length: n * n }, () => next() / n),
   );
-  const edges = selectEdges(weights, columns, 0, 4);
-  expect(edges.count).toBeGreaterThan(5000);
-  const inks = {
-    text: "",
-    muted: "",
-    line: "",
-    accent: "",
-    ground: "",
-    edge: "",
-    font: "",
-    size: 12,
-  };
-  const g = measureGraph(columns, 13, 1200, inks, null);
-  const ms = quickest(() => {
-    for (let i = 0; i < 10; i++) {
-      nodeAt(g, 128, 100 + 90 * i, 25 + 30 * i, 0);
-      edgeAt(g, edges, 100 + 90 * i, 25 + 30 * i, 0);
-    }
-  });
-  expect(ms / 10).toBeLessThan(4);
+  const traced = traceFrom(maps, n, [0]);
+  const ms = quickest(() => flowEdges(traced.ways([5]), columns, n));
+  expect(ms).toBeLessThan(16);
+  expect(flowEdges(traced.edges, columns, n).count).toBeLessThanOrEqual(MOST_RIBBONS);
 });
 
 test("a map of 512 tokens is merged and coloured well within 50 ms", () => {

@@ -19,13 +19,13 @@ test("the stable handles are there", async () => {
   expect(root.dataset.state).toBe("ready");
   expect(all("view-tab").map((tab) => tab.dataset.view)).toEqual([
     "text",
+    "graph",
     "layers",
     "map",
-    "graph",
     "multiples",
     "compare",
-    "heads",
     "faithfulness",
+    "heads",
   ]);
   const one = [
     "layer-slider",
@@ -37,6 +37,9 @@ test("the stable handles are there", async () => {
     "cancel",
     "text-input",
     "export",
+    "claim",
+    "verdict",
+    "method-picker",
   ];
   for (const part of one) expect(all(part), part).toHaveLength(1);
   expect(all("method-toggle").every((toggle) => toggle.dataset.method)).toBe(true);
@@ -45,16 +48,41 @@ test("the stable handles are there", async () => {
   );
 });
 
-test("tokens carry score, colour and rank; a click sets the focus", async () => {
-  const { host, all } = await start();
-  const token = all("token")[3] as HTMLElement;
+test("tokens carry score, colour and rank; a click holds one and asks for nothing", async () => {
+  const { host, find, all } = await start();
+  await settle(300); // the verdict is asked for by itself
+  const strongest = [...all("token")].sort(
+    (a, b) => Number(b.dataset.score) - Number(a.dataset.score),
+  );
+  const token = strongest.find((one) => one.style.backgroundColor) as HTMLElement;
   expect(Number(token.dataset.score)).toBeGreaterThan(0);
   expect(token.style.backgroundColor).toMatch(/^rgb/);
   expect(token.getAttribute("aria-label")).toMatch(/rank \d+ of \d+/);
+  const sent = host.sent.length;
+  const claim = find("claim").textContent;
   token.click();
-  expect(host.get("focus")).toBe(3);
   await settle();
-  expect(all("token")[3]?.getAttribute("aria-selected")).toBe("true");
+  expect(host.get("focus")).toBe(0);
+  expect(host.sent.length).toBe(sent);
+  expect(token.getAttribute("aria-selected")).toBe("true");
+  expect(token.classList.contains("mix-on")).toBe(true);
+  expect(find("card").textContent).toContain(`“${token.textContent}”`);
+  expect(find("claim").textContent).toBe(claim);
+  // What went into it is one step further; the way back is beside it.
+  find("into").click();
+  await settle();
+  expect(host.get("focus")).toBe(Number(token.dataset.index));
+  expect(find("claim").textContent).not.toBe(claim);
+  find("back").click();
+  await settle();
+  expect([host.get("focus"), find("claim").textContent]).toEqual([0, claim]);
+});
+
+test("special tokens and the place of the answer are beside the scale", async () => {
+  const { all } = await start();
+  const special = all("token").filter((token) => token.classList.contains("mix-special"));
+  expect(special.map((token) => token.textContent?.split(" ")[0])).toEqual(["[CLS]", "[SEP]"]);
+  expect(special.every((token) => token.style.backgroundColor === "")).toBe(true);
 });
 
 test("scores shown are the focus row of the rollout", async () => {
@@ -101,25 +129,26 @@ test("layer slider and aggregate are traits, both ways", async () => {
   await settle();
   expect(slider.value).toBe("2");
   expect(find<HTMLSelectElement>("aggregate").value).toBe("sum");
-  expect(find("caption").textContent).toContain("layers 0 to 2");
+  expect(find("claim").textContent).toContain("Added up over layers 0 to 2");
 });
 
-test("the sentence says what is shown", async () => {
+test("the claim says what is shown", async () => {
   const { host, find } = await start("review", { layer: 2 });
-  expect(find("caption").textContent).toMatch(
-    /What went into “\[CLS\]” at layer 2, from the input/,
-  );
+  expect(find("claim").textContent).toMatch(/^\S+ makes up \d+ % of \[CLS\] up to layer 2, /);
+  host.set({ layer: 3 });
+  await settle();
+  expect(find("claim").textContent).toMatch(/makes up \d+ % of what the answer is read from/);
   host.set({ aggregate: "layer" });
   await settle();
-  expect(find("caption").textContent).toMatch(/in layer 2 alone/);
+  expect(find("claim").textContent).toMatch(/^In layer 3 alone, /);
   host.set({ method: "blank_out" });
   await settle();
-  expect(find("caption").textContent).toMatch(/speaks for or against “positive”/);
+  expect(find("claim").textContent).toMatch(/^Without \S+, positive (falls|rises) by \d+ points?/);
 });
 
 test("words and hidden special tokens are stated", async () => {
   const { root, all } = await start("review", { unit: "words", special: false });
-  const notes = root.querySelector(".mix-notes")?.textContent ?? "";
+  const notes = root.querySelector('[data-part="notes"]')?.textContent ?? "";
   expect(notes).toMatch(/what they give is added/);
   expect(notes).toMatch(/Special tokens are hidden/);
   expect(all("token").some((token) => token.textContent === "actors")).toBe(true);
@@ -132,29 +161,24 @@ test("a pair is two blocks", async () => {
   expect(names).toEqual(["Text", "Second text"]);
 });
 
-test("a click on a method puts it in front, with shift it is compared", async () => {
-  const { host, root } = await start("review", { compared: [] });
-  const toggle = root.querySelector<HTMLElement>('[data-method="globenc"]') as HTMLElement;
-  toggle.dispatchEvent(new MouseEvent("click", { bubbles: true, shiftKey: true }));
-  expect([host.get("method"), host.get("compared")]).toEqual(["alti", ["globenc"]]);
-  toggle.click();
-  expect(host.get("method")).toBe("globenc");
-  const off = root.querySelector<HTMLElement>(
-    '[data-method="integrated_gradients"]',
-  ) as HTMLElement;
-  off.click();
-  expect(host.get("method")).toBe("globenc");
-});
-
-test("a method without maps says so in words and offers a way on", async () => {
-  const { host, root } = await start("review", { method: "blank_out", view: "map" });
-  const notice = root.querySelector(".mix-view-map .mix-notice") as HTMLElement;
-  expect(notice.textContent).toMatch(/Blank-out gives each token one score/);
-  (notice.querySelectorAll("button")[1] as HTMLElement).click();
-  expect(host.get("method")).not.toBe("blank_out");
+test("where a method has no maps, those of another are drawn and named", async () => {
+  const { host, root, find } = await start("review", { method: "blank_out", view: "map" });
+  const notice = () => root.querySelector(".mix-view-map .mix-notice") as HTMLElement;
+  expect(notice().textContent).toBe("The map is that of ALTI: Blank-out has none.");
+  host.set({ view: "graph" });
+  await settle();
+  expect(find("graph-words").textContent).toContain("The ways are those of ALTI");
+  expect(find("claim").textContent).toMatch(/^Without/);
+  const { alti: _alti, globenc: _globenc, ...runs } = host.get("runs");
+  const bare = Object.fromEntries(Object.entries(runs).filter(([id]) => id === "blank_out"));
+  host.set({ runs: bare, view: "map" });
+  await settle();
+  expect(notice().textContent).toMatch(/^Blank-out scores tokens; it does not say/);
+  (notice().querySelector("button") as HTMLElement).click();
+  expect(host.get("compared")).toContain("alti");
   host.set({ method: "attcat", view: "layers" });
   await settle();
-  expect((root.querySelector(".mix-view-layers .mix-heatmap") as HTMLElement).hidden).toBe(false);
+  expect((root.querySelector(".mix-view-layers .mix-heatmap") as HTMLElement).hidden).toBe(true);
 });
 
 test("every canvas has a role, a label and a table behind it", async () => {
@@ -175,7 +199,7 @@ test("every canvas has a role, a label and a table behind it", async () => {
 
 test("tabs and tokens are one stop each; arrows move between them", async () => {
   const { host, root, all } = await start();
-  for (const part of ["view-tab", "token", "method-toggle"]) {
+  for (const part of ["view-tab", "token"]) {
     expect(
       all(part).filter((item) => item.tabIndex === 0),
       part,
@@ -191,35 +215,42 @@ test("tabs and tokens are one stop each; arrows move between them", async () => 
   const next = all("token")[1] as HTMLElement;
   expect(document.activeElement).toBe(next);
   press(next, "Enter");
-  expect(host.get("focus")).toBe(1);
+  await settle();
+  expect(next.getAttribute("aria-selected")).toBe("true");
   press(next, "ArrowDown");
   expect(host.get("layer")).toBe(2);
   expect(root.contains(document.activeElement)).toBe(true);
 });
 
 test("the graph is walked and traced by keyboard", async () => {
-  const { host, root, find, all } = await start("review", { view: "graph" });
+  const { host, root, find } = await start("review", { view: "graph" });
   const stage = root.querySelector(".mix-graph") as HTMLElement;
+  const label = () => stage.querySelector("canvas")?.getAttribute("aria-label");
+  expect(label()).toMatch(/Where “positive” comes from, layer by layer, by ALTI/);
+  expect(stage.dataset.token).toBe("0");
   press(stage, "ArrowRight");
-  expect(host.get("focus")).toBe(1);
   press(stage, "ArrowDown");
-  expect(host.get("layer")).toBe(2);
+  expect([host.get("focus"), host.get("layer")]).toEqual([0, 2]);
+  await settle();
   press(stage, "Enter");
-  await settle(480);
+  await settle();
   expect(find("trace-clear").hidden).toBe(false);
-  expect(root.querySelector(".mix-view-graph .mix-caption")?.textContent).toMatch(
-    /Where “the” at layer 2 comes from/,
-  );
+  expect(label()).toMatch(/Where “the” at layer 2 comes from/);
+  expect([stage.dataset.token, stage.dataset.level]).toEqual(["1", "3"]);
   press(stage, "Escape");
   await settle();
-  expect(all("trace-clear")[0]?.hidden).toBe(true);
+  expect(find("trace-clear").hidden).toBe(true);
+  expect(label()).toMatch(/Where “positive”/);
 });
 
-test("the map is walked by keyboard: rows are the focus, pages the layers, plus zooms", async () => {
+test("the map is walked by keyboard: rows are words, pages the layers, plus zooms", async () => {
   const { host, root } = await start("review", { view: "map" });
   const scroller = root.querySelector(".mix-view-map .mix-scroll") as HTMLElement;
   press(scroller, "ArrowDown");
-  expect(host.get("focus")).toBe(1);
+  await settle();
+  const held = root.querySelector('[data-part="token"].mix-on') as HTMLElement;
+  expect(held.dataset.index).toBe("1");
+  expect(host.get("focus")).toBe(0);
   press(scroller, "PageDown");
   expect(host.get("layer")).toBe(2);
   press(scroller, "ArrowRight");
@@ -232,13 +263,43 @@ test("the map is walked by keyboard: rows are the focus, pages the layers, plus 
   expect(Number.parseFloat(inner.style.width)).toBeCloseTo(before);
 });
 
+test("keys of the whole widget: views, layers, present, help, edit", async () => {
+  const { host, root, find } = await start("review", { view: "text" });
+  press(root, "2");
+  expect(host.get("view")).toBe("graph");
+  press(root, "PageDown");
+  expect(host.get("layer")).toBe(2);
+  press(root, "p");
+  expect(root.hasAttribute("data-present")).toBe(true);
+  press(root, "Escape");
+  expect(root.hasAttribute("data-present")).toBe(false);
+  press(root, "?");
+  expect(root.querySelector<HTMLElement>(".mix-help")?.hidden).toBe(false);
+  press(root, "Escape");
+  expect(root.querySelector<HTMLElement>(".mix-help")?.hidden).toBe(true);
+  press(root, "/");
+  expect(root.querySelector<HTMLElement>(".mix-picker")?.hidden).toBe(false);
+  press(root.querySelector(".mix-picker input") as Element, "Escape");
+  press(root, "e");
+  const input = find<HTMLTextAreaElement>("text-input");
+  expect(document.activeElement).toBe(input);
+  // What is typed is no command.
+  press(input, "2");
+  press(input, "p");
+  expect([host.get("view"), root.hasAttribute("data-present")]).toEqual(["graph", false]);
+});
+
 test("an edited text is sent with Enter or Run; Escape takes it back", async () => {
   const { host, find } = await start();
+  expect(find("text-input").closest("form")?.hidden).toBe(true);
+  find("edit").click();
   const input = find<HTMLTextAreaElement>("text-input");
+  expect(input.closest("form")?.hidden).toBe(false);
   input.value = "something else";
   input.dispatchEvent(new Event("input", { bubbles: true }));
   press(input, "Escape");
   expect(input.value).toBe(host.get("text"));
+  find("edit").click();
   input.value = "something else";
   input.dispatchEvent(new Event("input", { bubbles: true }));
   press(input, "Enter");
@@ -247,7 +308,7 @@ test("an edited text is sent with Enter or Run; Escape takes it back", async () 
 
 test("work in progress: bar, time left, cancel", async () => {
   const { host, find } = await start();
-  expect(find("progress").hidden).toBe(true);
+  expect(find("progress").parentElement?.hidden).toBe(true);
   host.set({
     status: { state: "computing", message: "ALTI: layer 2 of 4", hint: "" },
     runs: {
@@ -262,10 +323,11 @@ test("work in progress: bar, time left, cancel", async () => {
     },
   });
   await settle();
-  expect(find("progress").hidden).toBe(false);
+  expect(find("progress").parentElement?.hidden).toBe(false);
   find("cancel").click();
   expect(host.sent.at(-1)).toMatchObject({ kind: "cancel", v: 1 });
-  expect(find("caption").textContent).toContain("at layer 1");
+  await settle(400); // what is pushed is given a moment before it is asked for
+  expect(find("claim").textContent).toContain("up to layer 1");
 });
 
 test("an error is said in words with what to do, and the rest stays usable", async () => {
@@ -273,15 +335,19 @@ test("an error is said in words with what to do, and the rest stays usable", asy
   host.set({ status: { state: "error", message: "The text is too long.", hint: "Shorten it." } });
   await settle();
   expect(root.dataset.state).toBe("error");
-  expect(root.querySelector(".mix-status")?.textContent).toContain("Shorten it.");
-  (all("token")[2] as HTMLElement).click();
-  expect(host.get("focus")).toBe(2);
+  expect(root.querySelector(".mix-foot")?.textContent).toContain("Shorten it.");
+  find("edit-cancel").click();
+  host.set({ runs: { alti: { ...host.get("runs").alti, state: "error" } } as never });
+  await settle();
+  expect(all("token").length).toBeGreaterThan(5);
   host.deliver({ kind: "error", id: "", v: 1, message: "The text is empty.", hint: "" });
   expect(find("refusal").hidden).toBe(false);
 });
 
 test("compare states the rank correlation and shows the difference", async () => {
   const { root, find } = await start("review", { view: "compare", compared: ["globenc"] });
+  (root.querySelector('[data-mode="difference"]') as HTMLElement).click();
+  await settle();
   expect(find("agreement").textContent).toMatch(/Spearman's rank correlation is −?\d/);
   expect(root.querySelectorAll(".mix-difference .mix-token").length).toBeGreaterThan(10);
 });
@@ -293,31 +359,6 @@ test("a click on a head shows it", async () => {
   expect([host.get("layer"), host.get("head")]).toEqual([1, 2]);
   await settle();
   expect(root.querySelector(".mix-head-words")?.textContent).toContain("Layer 1, head 2");
-});
-
-test("the card has formula, paper and cost", async () => {
-  const { root } = await start();
-  (root.querySelector(".mix-about button") as HTMLElement).click();
-  const card = root.querySelector(".mix-card") as HTMLElement;
-  expect(card.hidden).toBe(false);
-  expect(card.querySelector("math")).not.toBeNull();
-  expect(card.textContent).toMatch(/Ignores.*Cost.*passes of the model.*Paper/);
-  expect(card.querySelector("a")?.getAttribute("rel")).toContain("noopener");
-});
-
-test("options with fixed values can be set in the card", async () => {
-  const { host, root } = await start();
-  const choose = (value: string) => {
-    (root.querySelector(".mix-about button") as HTMLElement).click();
-    const select = root.querySelector('[data-option="p"]') as HTMLSelectElement;
-    select.value = value;
-    select.dispatchEvent(new Event("change", { bubbles: true }));
-  };
-  choose("2");
-  expect(host.get("params")).toEqual({ alti: { p: 2 } });
-  await settle();
-  choose("1");
-  expect(host.get("params")).toEqual({ alti: {} });
 });
 
 test("the end removes everything", async () => {

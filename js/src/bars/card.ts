@@ -81,7 +81,13 @@ export function optionFields(
       { signal },
     );
     const name = h("code", {}, option.name);
-    return h("label", { class: "mix-option" }, name, select, h("span", { class: "mix-option-help" }, option.help));
+    return h(
+      "label",
+      { class: "mix-option" },
+      name,
+      select,
+      h("span", { class: "mix-option-help" }, option.help),
+    );
   };
   return h("fieldset", { class: "mix-options" }, h("legend", {}, "Options"), ...known.map(field));
 }

@@ -63,7 +63,7 @@ export function claim(element: HTMLElement, context: Context): View {
     const measured = state?.measured();
     if (measured?.costs !== null && measured?.costs !== undefined && measured.judged.size === 0)
       measured.insist();
-    else context.set({ view: "faithfulness" });
+    context.set({ view: "faithfulness" });
   });
   listen(ways, "click", (event) => {
     const button = (event.target as Element).closest<HTMLElement>("button");
@@ -136,10 +136,8 @@ export function claim(element: HTMLElement, context: Context): View {
     setText(headline, said.headline);
     setText(tested, said.text);
     const open = next.traits.view === "faithfulness";
-    setText(
-      link,
-      open ? "" : said.seconds === null ? "Test" : `Test, about ${duration(said.seconds)}`,
-    );
+    const long = said.seconds === null ? "" : `Test, about ${duration(said.seconds)}`;
+    setText(link, long || (open ? "" : "Test"));
   }
 
   return {

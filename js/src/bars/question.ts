@@ -5,12 +5,13 @@ import { h, setAttributes, setText, show, sync } from "../kit/dom";
 import { share, shorten } from "../state/format";
 import type { State } from "../state/state";
 import type { Json, MethodEntry } from "../wire/types";
+import { isOfAnotherText } from "./editor";
 import { createPicker } from "./picker";
 
 export function question(element: HTMLElement, context: Context, layer: HTMLElement): View {
   const { listen } = context;
   const ask = h("span", { class: "mix-why" });
-  const name = h("strong", { dir: "auto" });
+  const name = h("strong", { dir: "auto", "data-part": "prediction" });
   const chance = h("span", { class: "mix-chance" });
   const target = h("select", { "aria-label": "What is explained" });
   const answer = h("label", { class: "mix-answer" }, name, chance, target);
@@ -74,8 +75,13 @@ export function question(element: HTMLElement, context: Context, layer: HTMLElem
       const label = asks ? next.targetLabel : next.focusLabel;
       setText(name, shorten(label, 28));
       setText(chance, asks && next.probability !== null ? share(next.probability) : "");
-      show(answer, next.n > 0 && label !== "");
-      show(ask, next.n > 0 && label !== "");
+      const failed = next.traits.status.state === "error" && isOfAnotherText(next);
+      const known = next.n > 0 && label !== "" && !failed;
+      show(answer, known);
+      show(ask, known);
+      if (!known) show(tail, false);
+      // Out of sight but in place while the next is on its way: nothing below jumps.
+      answer.style.visibility = isOfAnotherText(next) ? "hidden" : "";
       const open = next.live && next.traits.model_info.targets.length > 1;
       show(target, open);
       setAttributes(target, { "data-part": open ? "target-select" : null });

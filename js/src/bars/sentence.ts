@@ -118,7 +118,7 @@ export function sentence(element: HTMLElement, context: Context): View {
       token.classList.toggle("mix-on", index === marks.hover || index === marks.pin);
       token.classList.toggle(
         "mix-gone",
-        unit !== undefined && unit.tokens.every((one) => marks.gone.has(one)),
+        unit?.tokens.every((one) => marks.gone.has(one)),
       );
     }
   }

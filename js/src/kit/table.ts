@@ -22,7 +22,7 @@ export interface DataTable {
   update(spec: TableSpec | null): void;
 }
 
-/** Filled a moment after the last change, so that it never holds up a picture. */
+/** Filled a moment after a change, so that it never holds up a picture. */
 export function createTable(signal: AbortSignal): DataTable {
   const holder = h("div", { class: "mix-table-scroll", tabindex: "0" });
   const element = h(
@@ -33,18 +33,21 @@ export function createTable(signal: AbortSignal): DataTable {
   );
   let timer: ReturnType<typeof setTimeout> | undefined;
   let shown: ArrayLike<number> | null = null;
+  let latest: TableSpec | null = null;
   signal.addEventListener("abort", () => clearTimeout(timer));
   return {
     element,
     update(spec) {
       element.hidden = spec === null;
+      latest = spec;
       if (!spec || (shown === spec.values && holder.dataset.caption === spec.caption)) return;
-      clearTimeout(timer);
-      timer = setTimeout(() => {
-        shown = spec.values;
-        holder.dataset.caption = spec.caption;
-        holder.setAttribute("aria-label", spec.caption);
-        holder.replaceChildren(build(spec));
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        if (!latest) return;
+        shown = latest.values;
+        holder.dataset.caption = latest.caption;
+        holder.setAttribute("aria-label", latest.caption);
+        holder.replaceChildren(build(latest));
       }, DELAY_MS);
     },
   };

@@ -69,7 +69,7 @@ function shareWords(state: State, reading: Reading, kind: Kind): Said {
   const [first = 0, second] = reading.order;
   const name = strong(nameOf(state, first));
   const part = share(shareOf(reading, first));
-  const upTo = !layered || whole ? "" : ` up to layer ${layer}`;
+  const upTo = !layered || whole || alone ? "" : ` up to layer ${layer}`;
   const words: Said = [];
   if (alone) words.push(plain(`In layer ${layer} alone, `));
   else if (layered && aggregate === "sum" && kind !== "weight" && state.layers > 1)

@@ -133,7 +133,7 @@ export function headsView(element: HTMLElement, context: Context): View {
           ? null
           : "The attention weights are on their way. They come with the first recorded pass of the model.",
       );
-      all.disabled = head === -1;
+      all.hidden = head === -1;
       if (!shown) {
         heat.update(null);
         legend.update(null, "");
