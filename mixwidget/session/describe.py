@@ -81,7 +81,7 @@ def tokens(case: Case) -> list[dict[str, Any]]:
 
 def model_info(case: Case, predicted: Target, focus: int, adds_up: list[float]) -> dict[str, Any]:
     """What the model is and what it says about the text; needs the recorded pass."""
-    from .models import check_focus
+    from ..models import check_focus
 
     source, trace = case.source, case.trace()
     return {

@@ -89,13 +89,13 @@ class Plan:
     @property
     def answer(self) -> int:
         """Where the answer is read, whatever row is looked at."""
-        from .models import check_focus
+        from ..models import check_focus
 
         return check_focus(None, self.case.source, self.case.encoding)
 
     def target_at(self, focus: int) -> Target:
         """The target as it is read at a row."""
-        from .models import resolve_target
+        from ..models import resolve_target
 
         if focus == self.focus:
             return self.target

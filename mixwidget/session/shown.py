@@ -18,7 +18,7 @@ class Shown:
     Attributes:
         results: of every method that was computed for it, asked for or not; the one in front first.
         explanations: of the methods that are asked for, by id.
-        aimed: of all results, read at the shown focus and with the shown target.
+        aimed: of all results, read where the answer is read and with its target.
         faithfulness: what was measured and told last, if it is about what is shown.
     """
 
