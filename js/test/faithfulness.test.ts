@@ -47,9 +47,10 @@ test("the verdict comes by itself, is asked for once, and stays while words are 
 });
 
 test("without a head nothing is asked and no verdict is shown", async () => {
-  const made = await mounted("review");
+  const made = await mounted("review", {}, undefined, (host) =>
+    host.set({ model_info: { ...host.get("model_info"), prediction: null } }),
+  );
   open.push(made);
-  made.host.set({ model_info: { ...made.host.get("model_info"), prediction: null } });
   await settle(ENOUGH);
   expect(made.find("verdict").hidden).toBe(true);
   expect(asked(made)).toHaveLength(0);

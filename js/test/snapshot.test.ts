@@ -5,7 +5,7 @@ import { about, toSvg, withoutInstructions } from "../src/kit/snapshot";
 import { derive } from "../src/state/state";
 import { createStore } from "../src/wire/store";
 import type { Traits } from "../src/wire/types";
-import { type Mounted, mounted } from "./helpers";
+import { type Mounted, mounted, settle } from "./helpers";
 
 let open: Mounted[] = [];
 afterEach(() => {
@@ -58,6 +58,7 @@ async function pictured(traits: Partial<Traits>): Promise<string[]> {
   const made = await mounted("review", traits);
   open.push(made);
   const { root, host, store, life } = made;
+  await settle(300); // until the verdict is there
   const inks = {
     text: "#000",
     muted: "#555",
@@ -77,8 +78,9 @@ async function pictured(traits: Partial<Traits>): Promise<string[]> {
 test("a picture holds question, method, sentence, claim and verdict, and no control", async () => {
   const words = (await pictured({ view: "graph", compared: [] })).join(" ");
   expect(words).toMatch(/^Why positive 91 % ALTI \[CLS\]/);
+  expect(words).toMatch(/Partly confirmed\. Without “never” the answer flips\./);
   expect(words).toMatch(/makes up .* of what the answer is read from/);
-  expect(words).not.toMatch(/compare|Heads|up to layer|Numbers as a table|Test|Click/);
+  expect(words).not.toMatch(/compare|Heads|up to layer|Numbers as a table|\bTest\b|Click/);
   const compare = (await pictured({ view: "compare", compared: ["globenc"] })).join(" ");
   expect(compare).toContain("GlobEnc");
   expect(compare).not.toContain("maps");

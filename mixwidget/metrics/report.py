@@ -47,12 +47,10 @@ def faithfulness(
 
     Args:
         methods: ids; the first is the one in front and is measured first.
-        params: {method: options}.
-        explanations: {method: explanation} of those that are computed already.
+        params, explanations: by method; explanations of those that are computed already.
         by: how the curve, comprehensiveness, sufficiency and AOPC remove a token. Log-odds
             keeps its own way, unless this is another way of replacing.
-        points: of each curve, at most.
-        seeds: how many random orders make the floor.
+        points, seeds: points of each curve, at most; random orders that make the floor.
         cancelled: asked between passes; when it says True the work ends with CancelledError.
         budget: seconds; what would take longer is not begun, and a part says how long it would.
     """

@@ -106,6 +106,36 @@ class Sheet:
     def view(self, name: str, number: int = 0) -> None:
         self.part("view-tab", number, view=name).click()
 
+    def choose(self, method: str, number: int = 0, *, beside: bool = False) -> None:
+        """Put a method in front, or beside the one that is, as a user does."""
+        self.part("compare-add" if beside else "method-picker", number).click()
+        self.part("method-toggle", number, method=method).click()
+
+    def pressed(self, method: str, number: int = 0) -> bool:
+        """Whether a method is in front."""
+        toggle = self.part("method-toggle", number, method=method)
+        return toggle.get_attribute("aria-pressed") == "true"
+
+    def write(self, text: str, number: int = 0) -> None:
+        """Run another text."""
+        box = self.part("text-input", number)
+        if not box.is_visible():
+            self.part("edit", number).click()
+        box.fill(text)
+        box.press("Enter")
+
+    def row(self, token: int, number: int = 0) -> None:
+        """Read another row, by the panel of how things are shown."""
+        self.part("display", number).click()
+        self.part("focus-select", number).select_option(str(token))
+        self.page.keyboard.press("Escape")
+
+    def traced(self, number: int = 0) -> tuple[int, int]:
+        """Level and token of the node that the graph traces; level 0 is the input."""
+        stage = self.root(number).locator(".mix-graph")
+        level, token = (stage.get_attribute(f"data-{name}") for name in ("level", "token"))
+        return int(level or -1), int(token or -1)
+
     def slide(self, value: int, number: int = 0) -> None:
         """Move the layer slider as a user's hand does."""
         slider = self.slider(number)

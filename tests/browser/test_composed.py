@@ -111,7 +111,6 @@ def test_a_linked_slider_moves_them(sheet: Sheet, name: str) -> None:
 def test_interact_sets_a_trait(sheet: Sheet) -> None:
     assert sheet.page.get_by_text("asked for alti").count() == 1
     sheet.page.locator("select", has_text="globenc").last.select_option("globenc")
-    toggle = sheet.part("method-toggle", method="globenc")
-    sheet.until(lambda: toggle.get_attribute("aria-pressed") == "true", "the method is in front")
+    sheet.until(lambda: sheet.pressed("globenc"), "the method is in front")
     sheet.ready()
     assert sheet.page.get_by_text("asked for globenc").count() == 1

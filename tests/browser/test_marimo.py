@@ -48,7 +48,7 @@ def test_the_demo_shows_its_tokens(sheet: Sheet) -> None:
 
 
 def test_another_method_by_a_click(sheet: Sheet) -> None:
-    sheet.part("method-toggle", method="raw_attention").click()
+    sheet.choose("raw_attention")
     says(sheet, "method raw_attention.")
     sheet.ready()
 
@@ -80,19 +80,18 @@ def test_a_node_is_traced(sheet: Sheet) -> None:
 
 
 def test_a_slow_method_is_cancelled(sheet: Sheet) -> None:
-    sheet.part("method-toggle", method="slow").click()
+    sheet.choose("slow")
     sheet.until(lambda: sheet.state() == "computing", "it computes")
     sheet.part("cancel").click()
     sheet.ready()
     assert "ancel" in sheet.part("status").inner_text()
-    sheet.part("method-toggle", method="attention_rollout").click()
+    sheet.choose("attention_rollout")
     says(sheet, "method attention_rollout.")
     sheet.ready()
 
 
 def test_edited_text_runs(sheet: Sheet) -> None:
-    sheet.part("text-input").fill("a deep and moving film")
-    sheet.part("text-input").press("Enter")
+    sheet.write("a deep and moving film")
     sheet.until(lambda: "moving" in sheet.tokens(), "the new tokens are there")
     sheet.ready()
 

@@ -59,7 +59,7 @@ def test_all_views_work_without_a_kernel(opened: Opener) -> None:
         sheet.until(lambda: sheet.root().get_attribute("data-view") == name, name)  # noqa: B023
         panel = sheet.root().locator(f".mix-view-{name}")
         assert panel.locator(".mix-notice:visible").count() == 0, panel.inner_text()
-        drawn = "canvas:visible, [data-part=token], .mix-compare *:visible"
+        drawn = "canvas:visible, .mix-ranking li:visible, .mix-compare *:visible"
         sheet.until(lambda: panel.locator(drawn).count() > 0, f"{name} is drawn")  # noqa: B023
 
 
@@ -73,13 +73,21 @@ def test_a_node_is_traced_and_a_token_focused(opened: Opener) -> None:
     sheet.view("text")
     scores = "els => els.map(e => e.dataset.score).join()"
     before = sheet.part("token").evaluate_all(scores)
+    said = sheet.part("verdict").inner_text()
     sheet.part("token", index=3).click()
+    assert "“is”" in sheet.part("card").inner_text()
+    assert sheet.part("token").evaluate_all(scores) == before  # looking asks for nothing
+    sheet.part("into").click()
     sheet.until(lambda: sheet.part("token").evaluate_all(scores) != before, "its row is shown")
-    sheet.part("method-toggle", method="partial_lrp").click()
+    # The test stays about the answer, and says so.
+    away = sheet.part("verdict").inner_text()
+    assert away.startswith(said.removesuffix(" Test"))
+    assert "The test is about positive, not about is." in away
+    sheet.choose("partial_lrp")
     sheet.until(
         lambda: "another focus token" in sheet.root().inner_text(), "scores of another token"
     )
-    sheet.part("focus-select").select_option("0")
+    sheet.part("back").click()
     sheet.until(lambda: sheet.part("token", index=3).get_attribute("data-score"), "they are back")
 
 
@@ -88,35 +96,31 @@ def test_faithfulness_is_part_of_the_page(opened: Opener) -> None:
     sheet.view("faithfulness")
     canvas = sheet.root().locator(".mix-view-faithfulness canvas[role=img]")
     sheet.until(lambda: "2 curves" in str(canvas.get_attribute("aria-label")), "curves are drawn")
-    assert "ALTI" in sheet.part("verdict").inner_text()
-    assert "Comprehensiveness" in sheet.part("metrics").inner_text()
-    sheet.part("method-toggle", method="attention_rollout").click()  # one fewer to compare
+    assert "measure" in sheet.part("verdict").inner_text()
+    assert "Comprehensiveness" in sheet.root().locator(".mix-strips").inner_text()
+    assert "Attention rollout" in str(sheet.part("metrics").text_content())
+    sheet.part("compare-remove").click()  # one fewer to compare
     sheet.until(lambda: "1 curve" in str(canvas.get_attribute("aria-label")), "one is left")
     sheet.view("text")
-    sheet.part("focus-select").select_option("2")
+    sheet.row(2)
     sheet.view("faithfulness")
-    panel = sheet.root().locator(".mix-panel")
-    sheet.until(lambda: "needs the notebook" in panel.inner_text(), "only for one token")
-    assert "Measure again" not in panel.inner_text()
+    sheet.page.wait_for_timeout(200)
+    assert "1 curve" in str(canvas.get_attribute("aria-label"))  # still the answer's
 
 
-def test_what_needs_the_notebook_says_so(opened: Opener) -> None:
-    sheet = opened(MixView(method="attention_rollout"), faithfulness=False)
-    assert sheet.part("text-input").get_attribute("readonly") is not None
-    assert "notebook" in str(sheet.part("text-input").get_attribute("title"))
-    assert sheet.part("target-select").is_disabled()
-    assert not sheet.part("run").is_visible()
-    other = sheet.part("method-toggle", method="alti")
-    assert other.get_attribute("aria-disabled") == "true"
-    other.click(force=True)
-    assert other.get_attribute("aria-pressed") == "false"
-    other.hover()
-    sheet.until(lambda: "needs the notebook" in sheet.root().inner_text(), "its card says why")
-    assert "notebook" in sheet.part("status").locator("..").inner_text()
-    sheet.view("faithfulness")
-    sheet.until(
-        lambda: "had not been measured" in sheet.root().locator(".mix-panel").inner_text(), "says"
-    )
+def test_what_needs_the_notebook_is_absent_and_says_so(opened: Opener) -> None:
+    sheet = opened(MixView(method="attention_rollout"))
+    for part in ("edit", "text-input", "run", "compare-add"):
+        assert not sheet.part(part).is_visible(), part
+    assert sheet.part("target-select").inner_text().startswith("positive")
+    assert sheet.root().locator(":disabled").count() == 0
+    assert "notebook" in sheet.root().locator(".mix-foot").inner_text()
+    sheet.part("method-picker").click()
+    toggles = sheet.root().locator("[data-part=method-toggle]:visible")
+    assert toggles.count() == 1
+    sheet.root().locator(".mix-off summary").click()
+    assert "needs the notebook" in sheet.root().locator(".mix-off").inner_text()
+    sheet.page.keyboard.press("Escape")
     sheet.part("export").click()
     formats = sheet.root().locator("[data-format]:visible")
     assert formats.evaluate_all("els => els.map(e => e.dataset.format)") == ["png", "svg"]

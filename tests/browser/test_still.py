@@ -73,7 +73,7 @@ def test_a_live_widget_has_no_double(book: Notebook) -> None:
 def test_it_is_drawn_again_when_other_work_is_done(book: Notebook) -> None:
     source = "els => els[0].src"
     before = book.page.locator(PICTURES).evaluate_all(source)
-    book.part("method-toggle", method="raw_attention").click()
+    book.choose("raw_attention")
     book.until(
         lambda: book.page.locator(PICTURES).evaluate_all(source) != before, "a new picture", 30
     )

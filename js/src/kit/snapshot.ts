@@ -154,6 +154,7 @@ function walk(element: Element, into: SVGElement, place: (box: DOMRect) => Box):
     if (child instanceof Text) drawText(child, into, place);
     else if (child instanceof HTMLCanvasElement) drawCanvas(child, into, place);
     else if (child instanceof HTMLElement) {
+      if (getComputedStyle(child).display === "none") continue;
       if (leftOut(child)) {
         drawHeading(child, into, place);
         continue;
@@ -246,7 +247,8 @@ function drawText(text: Text, into: SVGElement, place: (box: DOMRect) => Box): v
   const upright = style.writingMode?.startsWith("vertical");
   for (const line of linesOf(text)) {
     const { x, y, width, height } = place(line.box);
-    const made = textNode(line.text, x, y + height / 2, style);
+    const { share } = parent.dataset;
+    const made = textNode(share ? `${line.text} ${share}` : line.text, x, y + height / 2, style);
     if (upright) {
       const [left, foot] = [x + width / 2, y + height];
       for (const [name, value] of Object.entries({

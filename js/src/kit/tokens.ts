@@ -146,16 +146,18 @@ function drawToken(
 ): void {
   const c = state.layout.columnOf[index] ?? -1;
   const aside = unit.special || (reading?.aside.has(index) ?? false);
-  let text = unit.text;
+  let beside = "";
   let value = c >= 0 ? (reading?.values[c] ?? 0) : 0;
   if (aside && reading && c >= 0) {
     const part = shareOf(reading, c);
     if (reading.method.signed) {
-      if (Math.abs(value) >= 0.1 * reading.peak) text += ` ${signed(value)}`;
-    } else if (part >= SAID) text += ` ${share(part, true)}`;
+      if (Math.abs(value) >= 0.1 * reading.peak) beside = signed(value);
+    } else if (part >= SAID) beside = share(part, true);
   }
   if (aside || !reading || Math.abs(value) < FAINTEST * reading.peak) value = 0;
-  setText(span, text);
+  setText(span, unit.text);
+  // Shown by the style sheet: it is no part of the text.
+  setAttributes(span, { "data-share": beside || null });
   span.classList.toggle("mix-special", aside);
   const coloured = scale !== null && value !== 0;
   span.style.backgroundColor = coloured ? scale.css(value) : "";

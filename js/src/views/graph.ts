@@ -204,7 +204,7 @@ export function graphView(element: HTMLElement, context: Context): View {
       const label = flow
         ? `Where ${what} comes from, layer by layer, by ${drawn.title}.${note ? ` Strongest: ${note[0]}${note[1]}.` : ""}`
         : `All edges of ${drawn.title}: what each token takes from the tokens of the layer below.`;
-      setAttributes(base, { "aria-label": `Graph of ${next.layers} layers. ${label}` });
+      setAttributes(base, { "aria-label": `A graph of ${next.layers} layers. ${label}` });
       setAttributes(stage, {
         "aria-label":
           "Graph. Left and right choose a word, up and down the layer, Enter traces it, Escape goes back.",
