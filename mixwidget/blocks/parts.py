@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +26,13 @@ def linear_weights(module: nn.Module) -> tuple[Tensor, Tensor | None]:
     elif type(module).__name__ == "Conv1D":  # transformers' GPT-2 keeps its weight transposed
         weight, bias = at(module, "weight").T, at(module, "bias")
     else:
-        source = next(module.parameters())
+        source = next(chain(module.parameters(), module.buffers()), None)
+        if source is None:
+            raise UnsupportedModelError(
+                f"A projection of the model, {type(module).__name__}, shows no weights: it is "
+                "quantised or otherwise wrapped in a way that cannot be taken apart. Explain the "
+                "model as it was before that."
+            )
         width = getattr(module, "in_features", None) or source.shape[-1]
         eye = torch.eye(int(width), dtype=_float_of(source), device=source.device)
         bias = module(torch.zeros_like(eye[:1]))[0]

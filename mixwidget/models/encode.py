@@ -49,8 +49,11 @@ def encode(
     if text_pair is not None:
         check_text(text_pair, "text_pair")
     tokenizer, limit = source.tokenizer, source.limit
-    if not callable(tokenizer):
-        raise InputError(f"tokenizer is {type(tokenizer).__name__}, not a transformers tokenizer.")
+    if not callable(tokenizer) or not hasattr(tokenizer, "convert_ids_to_tokens"):
+        raise InputError(
+            f"tokenizer is {type(tokenizer).__name__}, not a transformers tokenizer: besides being "
+            "called it must name its tokens. Pass AutoTokenizer.from_pretrained(...)."
+        )
     fast = bool(getattr(tokenizer, "is_fast", False))
     options: dict[str, Any] = {"truncation": False, "verbose": False}
     if truncate and limit is not None:
@@ -64,6 +67,7 @@ def encode(
         **options,
     )
     ids = list(batch["input_ids"])
+    _check_ids(ids, source.model.get_input_embeddings())
     if not ids:
         raise InputError("The tokenizer found no token in the text; give it some words.")
     if limit is not None and len(ids) > limit:
@@ -74,6 +78,18 @@ def encode(
     if all(token.special for token in tokens):
         raise InputError("The text holds no token but special ones; give it some words.")
     return Encoding(text, text_pair, tokens, _inputs(source, batch, ids))
+
+
+def _check_ids(ids: list[int], embeddings: Any) -> None:
+    """A tokenizer of another model may give ids that this one has no embedding for."""
+    weight = getattr(embeddings, "weight", None)
+    known = len(weight) if isinstance(weight, Tensor) else None
+    if known is not None and max(ids, default=0) >= known:
+        raise InputError(
+            f"The tokenizer gives token id {max(ids)}, but the model knows only {known} tokens. "
+            "Pass the model's own tokenizer, or call model.resize_token_embeddings(len(tokenizer)) "
+            "if tokens were added."
+        )
 
 
 def _inputs(source: Source, batch: Any, ids: list[int]) -> dict[str, Tensor]:
@@ -102,6 +118,7 @@ def _with_prefix(source: Source, encoding: Encoding) -> Encoding:
         batch = tokenizer(
             text_target=encoding.text_pair, add_special_tokens=False, return_offsets_mapping=fast
         )
+        _check_ids(list(batch["input_ids"]), source.model.get_decoder().get_input_embeddings())
         written = _tokens(tokenizer, batch, list(batch["input_ids"]), fast)
     limit = source.limit
     if limit is not None and len(written) + 1 > limit:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ..errors import InputError
+from ..errors import InputError, NumericsError
 from ..tokens import Target
 from .encode import Encoding
 from .gradients import read, source_batches
@@ -183,7 +183,13 @@ def _run(source: Source, encoding: Encoding, edits: list[Edit], of: str) -> Tens
             read(_Row(output, row, len(one.ids)), one.target, of)  # type: ignore[arg-type]
             for row, one in enumerate(edits)
         ]
-    return torch.cat(values).double().cpu()
+    made = torch.cat(values).double().cpu()
+    if not bool(made.isfinite().all()):
+        raise NumericsError(
+            "The model's prediction for an edited text holds NaN or infinity. Look at the weights "
+            "of its head, or load it in float32 if it is in half precision."
+        )
+    return made
 
 
 def _padded(rows: list[list[int]], pad: int) -> Tensor:

@@ -46,6 +46,18 @@ class _Layers(nn.Module):
         return (hidden,) if self.wrapped else hidden
 
 
+class _Words(nn.Module):
+    """Stands in for the word embeddings, which are given already; what else is looked up in
+    them (GPT-2's token types) is still looked up."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self._module = [module]  # in a list: not a part of this module
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x if x.is_floating_point() else self._module[0](x).double()
+
+
 class _Table(nn.Module):
     """A vocabulary's projection that is not copied; its rows are widened when they are used."""
 
@@ -73,7 +85,7 @@ class Shell:
         stack = all_at(base_of(model), source.spec.layers)
         instead: dict[nn.Module, nn.Module] = dict.fromkeys(stack, self.layers)
         words, output = model.get_input_embeddings(), model.get_output_embeddings()
-        instead[words] = nn.Identity()
+        instead[words] = _Words(words)
         if output is not None:
             instead[output] = _Table(output)
         self.model = shadow(model, instead)

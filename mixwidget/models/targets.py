@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..blocks import wide
-from ..errors import InputError, UnsupportedMethodError
+from ..errors import InputError, NumericsError, UnsupportedMethodError
 from ..tokens import Target, Token
 from .encode import Encoding
 from .readable import readable_piece
@@ -146,7 +146,18 @@ def _single_or_contrast(target: Any, source: Source, output: Any, position: int 
 
 def _logits(output: Any, position: int | None) -> Tensor:
     """Of one row, [classes or vocabulary]."""
-    return _rows(output, Target("class", 0, "", position))[0].detach().float()
+    return _finite(_rows(output, Target("class", 0, "", position))[0])
+
+
+def _finite(logits: Tensor) -> Tensor:
+    """Logits as float32. Minus infinity is how some models rule a token out."""
+    logits = logits.detach().float()
+    if bool((logits.isnan() | (logits == torch.inf)).any()) or not bool(logits.isfinite().any()):
+        raise NumericsError(
+            "The model's prediction holds NaN or infinity, though its layers do not: its head's "
+            "own numbers are broken. Look at the head's weights."
+        )
+    return logits
 
 
 def position_of(source: Source, encoding: Encoding, focus: int) -> int | None:
@@ -216,7 +227,7 @@ def _name(index: int, source: Source) -> str:
 
 
 def _span(target: Any, encoding: Encoding, output: Any) -> Target:
-    starts, ends = output.start_logits[0].detach().float(), output.end_logits[0].detach().float()
+    starts, ends = _finite(output.start_logits[0]), _finite(output.end_logits[0])
     n = len(starts)
     if target is None:
         # The best span whose end is not before its start, within the context.

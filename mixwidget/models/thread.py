@@ -9,6 +9,7 @@ putting back are such calls, prepared beforehand and carried out by one.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from itertools import takewhile
 from typing import Any, ParamSpec, TypeVar
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -48,10 +50,38 @@ def as_it_was(function: Callable[P, T]) -> Callable[P, T]:
                 if torch.is_autocast_enabled(device):  # it would round what is computed
                     torch.set_autocast_enabled(device, False)
             return copy_context().run(function, *args, **kwargs)
+        except BaseException as error:
+            _end_managers(error)
+            raise
         finally:
             deque(steps, 0)  # one call: an interrupt comes before it, or after
 
     return called
+
+
+class Mode(TorchFunctionMode):
+    """A function mode that an interrupt may have taken off the stack already."""
+
+    def __exit__(self, *error: Any) -> None:
+        size = _C._len_torch_function_stack()
+        if size and _C._get_function_stack_at(size - 1) is self:
+            super().__exit__(*error)
+
+
+def _end_managers(error: BaseException) -> None:
+    """End the context managers that an interrupt has left half way: torch has some that put a
+    mode back, and they would do so when the traceback that holds them is let go."""
+    seen: list[BaseException] = []
+    one: BaseException | None = error
+    while one is not None and one not in seen:
+        seen.append(one)
+        place = one.__traceback__
+        while place is not None:
+            if place.tb_frame.f_code.co_filename == contextlib.__file__:
+                with contextlib.suppress(RuntimeError):  # it still runs, somewhere above
+                    place.tb_frame.clear()
+            place = place.tb_next
+        one = one.__cause__ or one.__context__
 
 
 def _steps(outside: list[Any]) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -119,6 +120,12 @@ def record(
 
 def plain_output(model: nn.Module) -> dict[str, Any]:
     """Arguments that keep the pass plain: a result with names, and no cache to fill."""
+    taken = inspect.signature(model.forward).parameters
+    if "return_dict" not in taken and not any(p.kind is p.VAR_KEYWORD for p in taken.values()):
+        raise UnsupportedModelError(
+            f"The forward of {type(model).__name__} takes no return_dict, so its results cannot be "
+            "asked for by name. Let it take **kwargs and hand them on to the model inside."
+        )
     plain: dict[str, Any] = {"return_dict": True}
     if getattr(getattr(model, "config", None), "use_cache", None):
         plain["use_cache"] = False

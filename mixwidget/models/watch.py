@@ -11,14 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from .tap import Sink, repeat_heads
+from .thread import Mode
 
 _PRODUCTS = {"matmul", "bmm", "__matmul__"}
 
 
-class Watching(TorchFunctionMode):
+class Watching(Mode):
     """Sends (module, weights [1, H, n, n], values [1, H, n, d]) of each attention to `sink`.
 
     `module` is unknown here; the recorder knows which layer runs.
