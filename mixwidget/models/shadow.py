@@ -9,9 +9,10 @@ nothing behind, and the model may run or be trained at the same time.
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +29,8 @@ _PLAIN = frozenset({type(None), bool, int, float, str, torch.dtype, torch.device
 # What would run the model it was compiled from.
 _COMPILED = ("_compiled_call_impl",)
 # Wrappers that are called as what they hold: by torch.compile, by checkpointing.
-_WRAPPERS = ("_orig_mod", "_checkpoint_wrapped_module")
+_WRAPPERS = {"OptimizedModule": "_orig_mod", "CheckpointWrapper": "_checkpoint_wrapped_module"}
+_CONTAINERS = (list, dict, set)
 
 
 def shadow(model: M, instead: Mapping[nn.Module, nn.Module] = MappingProxyType({})) -> M:
@@ -62,49 +64,50 @@ class _Maker(Rebinder):
         if id(module) in self.made:
             return self.made[id(module)]
         below = [module]
-        fresh: list[nn.Module] = []
+        fresh: list[tuple[nn.Module, _Kind]] = []
+        wrappers: list[nn.Module] = []
         for one in below:  # grows while it is walked
             if id(one) in self.made:
                 continue
-            check_module(one)
-            if isinstance(one, torch.jit.ScriptModule):
+            kind = _kind(type(one))
+            if kind.scripted:
                 self.remember(one, _script(one))
                 continue
-            children = [child for child in one._modules.values() if child is not None]
-            below.extend(children)
-            if not _inside(one):
-                self.remember(one, _empty(one))
-                fresh.append(one)
-        for one in below:
-            if id(one) not in self.made:
-                self.remember(one, self._unwrapped(one))
-        for one in fresh:
-            self._fill(self.made[id(one)], one)
-        for one in below:
-            if inside := _inside(one):
-                _add_hooks(self.made[id(inside)], self._tables(one))
+            below.extend(child for child in one._modules.values() if child is not None)
+            if kind.wraps:
+                wrappers.append(one)
+            else:
+                self.remember(one, object.__new__(type(one)))
+                fresh.append((one, kind))
+        for one in reversed(wrappers):  # one may hold another
+            self.remember(one, self.made[id(_inside(one))])
+        for one, kind in fresh:
+            self._fill(self.made[id(one)], one, kind)
+        for one in wrappers:
+            _add_hooks(self.made[id(one)], self._hooks(one))
         return self.made[id(module)]
 
-    def _unwrapped(self, module: nn.Module) -> Any:
-        while inside := _inside(module):
-            module = inside
-        return self.made[id(module)]
-
-    def _fill(self, new: nn.Module, module: nn.Module) -> None:
+    def _fill(self, new: nn.Module, module: nn.Module, kind: _Kind) -> None:
         own = vars(new)
         for name, value in vars(module).items():
             if type(value) in _PLAIN:
                 own[name] = value
             elif name in _TABLES:
                 own[name] = self._table(name, value) if value else type(value)()
+            elif type(value) in _CONTAINERS:
+                own[name] = self._container(value)
             elif name not in _COMPILED:
                 own[name] = self.twin(value)
         own["training"] = False
         if "gradient_checkpointing" in own:
             own["gradient_checkpointing"] = False
-        original = getattr(type(module).forward, "_torchdynamo_orig_callable", None)
-        if original is not None and "forward" not in own:
-            own["forward"] = original.__get__(new)
+        if kind.forward is not None and "forward" not in own:
+            own["forward"] = kind.forward.__get__(new)
+
+    def _container(self, value: Any) -> Any:
+        """A list, dict or set of a module's own: what a pass of ours keeps there stays ours."""
+        made = self.twin(value) if value else value
+        return self.remember(value, copy.copy(value)) if made is value else made
 
     def _table(self, name: str, table: Any) -> Any:
         if name == "_modules":
@@ -115,7 +118,7 @@ class _Maker(Rebinder):
             return {k: None if b is None else self.buffer(b) for k, b in table.items()}
         return type(table)((k, self.twin(v)) for k, v in table.items())
 
-    def _tables(self, module: nn.Module) -> dict[str, Any]:
+    def _hooks(self, module: nn.Module) -> dict[str, Any]:
         return {
             name: self._table(name, table)
             for name in _TABLES
@@ -127,10 +130,8 @@ class _Maker(Rebinder):
         parameter object holds. Tied parameters stay tied."""
         if id(parameter) not in self.made:
             check_tensor(parameter)
-            if type(parameter) is nn.Parameter:
-                new: Any = nn.Parameter(_alias(parameter), requires_grad=False)
-            else:  # a quantised one: what it needs to be read is in its attributes
-                new = Tensor._make_subclass(type(parameter), _alias(parameter), False)
+            new = Tensor._make_subclass(type(parameter), _alias(parameter), False)
+            if type(parameter) is not nn.Parameter:  # a quantised one tells here how to read it
                 vars(new).update(vars(parameter))
             self.remember(parameter, new)
         return self.made[id(parameter)]
@@ -160,8 +161,30 @@ class _Maker(Rebinder):
         return new
 
 
-def _empty(module: nn.Module) -> nn.Module:
-    return object.__new__(type(module))
+class _Kind(NamedTuple):
+    """What is to be known of a class of modules."""
+
+    scripted: bool
+    wraps: str  # where it keeps the module that it is called as
+    forward: Any  # its own, if it has been compiled
+
+
+# By weak reference: some classes are made for one module (by torch.fx, by parametrizations).
+_kinds: weakref.WeakKeyDictionary[type, _Kind] = weakref.WeakKeyDictionary()
+
+
+def _kind(of: Any) -> _Kind:
+    found = _kinds.get(of)
+    if found is None:
+        check_module(of)
+        scripted = issubclass(of, torch.jit.ScriptModule)
+        compiled = None if scripted else getattr(of.forward, "_torchdynamo_orig_callable", None)
+        found = _kinds[of] = _Kind(scripted, _WRAPPERS.get(of.__name__, ""), compiled)
+    return found
+
+
+def _inside(module: nn.Module) -> Any:
+    return module._modules[_kind(type(module)).wraps]
 
 
 def _alias(tensor: Tensor) -> Tensor:
@@ -174,16 +197,6 @@ def _alias(tensor: Tensor) -> Tensor:
     shared = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
     layout = (tensor.storage_offset(), tensor.size(), tensor.stride())
     return shared.set_(tensor.untyped_storage(), *layout)
-
-
-def _inside(module: nn.Module) -> nn.Module | None:
-    """What a wrapper is called as; None for a module that is no wrapper."""
-    if isinstance(module, torch.jit.ScriptModule):
-        return None
-    for name in _WRAPPERS:
-        if (inside := module._modules.get(name)) is not None:
-            return inside
-    return None
 
 
 def _add_hooks(module: nn.Module, tables: dict[str, Any]) -> None:

@@ -11,12 +11,12 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from ..errors import UnsupportedModelError
 
 _SHARDED = ("FullyShardedDataParallel", "FSDPModule")
+_USUAL = (nn.Parameter, Tensor)
 _QUANTISED = ("torch.ao.nn.quantized", "torch.nn.quantized")
 
 
-def check_module(module: nn.Module) -> None:
-    """Refuse a module whose weights are not there to be shared."""
-    kind = type(module)
+def check_module(kind: type[nn.Module]) -> None:
+    """Refuse a class of modules whose weights are not there to be shared."""
     if any(base.__name__ in _SHARDED for base in kind.__mro__):
         raise UnsupportedModelError(
             "The model's weights are sharded over processes (FSDP), and no process holds all of "
@@ -39,6 +39,8 @@ def check_tensor(tensor: Tensor) -> None:
             "device_map, or with one whose devices hold the whole model."
         )
     kind: Any = type(tensor)
+    if kind in _USUAL and not tensor.is_quantized and not hasattr(tensor, "ds_id"):
+        return
     if kind.__name__ == "DTensor" or hasattr(tensor, "ds_id") or kind.__name__ == "FlatParameter":
         raise UnsupportedModelError(
             "The model's weights are sharded over processes (tensor parallel, FSDP or ZeRO-3), and "

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
@@ -28,6 +29,7 @@ Step = Callable[[], Any]
 _C: Any = torch._C
 _DEVICES = tuple(d for d in ("cpu", "cuda", "mps", "xpu") if _C._is_autocast_available(d))
 _NEVER = object()
+_here = threading.local()
 # (deeper, back) of what is counted in levels; each tells the level it has come to.
 _LEVELS: tuple[tuple[Step, Step], ...] = (
     (torch.autocast_increment_nesting, torch.autocast_decrement_nesting),
@@ -41,9 +43,12 @@ def as_it_was(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        if getattr(_here, "entered", False):  # whoever has entered puts all of it back
+            return function(*args, **kwargs)
         outside: list[Any] = []
         steps = _steps(outside)
         try:
+            _here.entered = True
             if torch.is_inference_mode_enabled():
                 outside.append(_C._InferenceMode(False))  # it holds as long as it lives
             for device in _DEVICES:
@@ -86,7 +91,7 @@ def _end_managers(error: BaseException) -> None:
 
 def _steps(outside: list[Any]) -> Iterator[Any]:
     """What puts the thread back into the state it is in now, step by step as it is iterated."""
-    steps: list[partial[Any]] = []
+    steps: list[partial[Any]] = [partial(setattr, _here, "entered", False)]
     for deeper, back in _LEVELS:
         level = _all([partial(deeper), partial(back)])[-1]
         # One deeper, then back until the level is reached: nothing happens if it is.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -120,8 +121,7 @@ def record(
 
 def plain_output(model: nn.Module) -> dict[str, Any]:
     """Arguments that keep the pass plain: a result with names, and no cache to fill."""
-    taken = inspect.signature(model.forward).parameters
-    if "return_dict" not in taken and not any(p.kind is p.VAR_KEYWORD for p in taken.values()):
+    if not _takes_return_dict(vars(model).get("forward", type(model).forward)):
         raise UnsupportedModelError(
             f"The forward of {type(model).__name__} takes no return_dict, so its results cannot be "
             "asked for by name. Let it take **kwargs and hand them on to the model inside."
@@ -130,6 +130,12 @@ def plain_output(model: nn.Module) -> dict[str, Any]:
     if getattr(getattr(model, "config", None), "use_cache", None):
         plain["use_cache"] = False
     return plain
+
+
+@functools.lru_cache(64)
+def _takes_return_dict(forward: Any) -> bool:
+    taken = inspect.signature(forward).parameters
+    return "return_dict" in taken or any(p.kind is p.VAR_KEYWORD for p in taken.values())
 
 
 class _Recorder:
