@@ -11,13 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.test_discover import UNKNOWN
-
 from mixwidget.engine import assemble, parts, prepare, start
 from mixwidget.errors import UnsupportedMethodError
 from mixwidget.methods.registry import all_methods
-from tests.lib import tiny
-from tests.models import wrapped
+from tests.lib import tiny, wrapped
+from tests.models.test_discover import UNKNOWN
 
 PAGE = Path(__file__).parents[2] / "docs" / "support.md"
 TEXT = "the film is not bad ."

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 import transformers
-from tests.test_sacred import fingerprint
 
 from mixwidget import explain
 from mixwidget.errors import UnsupportedModelError
 from mixwidget.models import spec_for
 from mixwidget.models.discover import _discover
 from tests.lib import tiny
+from tests.models.test_sacred import fingerprint
 
 TEXT = "the film is not bad ."
 PLACES = ("wiring", "out", "norm2", "after1", "after2", "up", "gate", "gate_up", "down", "act")

@@ -10,7 +10,7 @@ import torch
 
 from mixwidget import explain
 from mixwidget.errors import InputError, NumericsError, UnsupportedModelError
-from tests import tiny
+from tests.lib import tiny
 
 TEXT = "the film is not bad ."
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.test_sacred import fingerprint
 
 from mixwidget.methods.registry import all_methods
 from tests.lib import tiny
 from tests.lib.support import NAMES, PAGE, attempt, table, tiny_case
+from tests.models.test_sacred import fingerprint
 
 METHODS = [entry.id for entry in all_methods()]
 

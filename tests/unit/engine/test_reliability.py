@@ -15,7 +15,6 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.test_sacred import fingerprint
 
 from mixwidget import MixView, demo, explain
 from mixwidget.engine import assemble, parts, prepare, start
@@ -23,6 +22,7 @@ from mixwidget.errors import CostError, InputError, MixwidgetError
 from mixwidget.methods.registry import all_methods
 from mixwidget.models import memory
 from tests.lib import tiny
+from tests.models.test_sacred import fingerprint
 
 TEXT = "the film is not bad ."
 FAMILIES = ("bert", "gpt2", "llama", "gemma2", "gpt_neox", "deberta-v2")
