@@ -3,23 +3,32 @@
 from .algebra import STAGES, Block, Stage, StageName, head_norms, mixing_ratio, vector_norms
 from .digits import wide
 from .distances import part_distances, proximity
-from .jacobian import LayerGraph, exact_squares, sampled_squares
+from .jacobian import Cut, LayerGraph, exact_squares, sampled_squares
+from .nodes import Attention, Nodes
 from .parts import FeedForward, Norm, linear_weights
-from .record import LayerRecord
+from .record import Known, LayerRecord, Placed, Taped
 from .spec import BlockSpec, all_at, at
+from .taped import TapedBlock
 from .zeroing import Distance, zeroing_distances
 
 __all__ = [
     "STAGES",
+    "Attention",
     "Block",
     "BlockSpec",
+    "Cut",
     "Distance",
     "FeedForward",
+    "Known",
     "LayerGraph",
     "LayerRecord",
+    "Nodes",
     "Norm",
+    "Placed",
     "Stage",
     "StageName",
+    "Taped",
+    "TapedBlock",
     "all_at",
     "at",
     "exact_squares",

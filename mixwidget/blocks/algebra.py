@@ -16,7 +16,7 @@ built. The stages, with the names METHODS give their norms:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -55,10 +55,16 @@ class Stage:
     constant: Tensor  # [n, d] biases: they belong to no source token
     whole: Tensor  # [n, d]
     total: Tensor  # [n, d]
+    # From what heads bring to each token, [chunk, n, H, d_head], to vectors [chunk, n, d], where
+    # each token does something of its own to it (a gate): then `project` does not say all.
+    carry: Callable[[Tensor], Tensor] | None = None
 
 
 class Block:
     """One layer's record together with its weights, ready to be taken apart."""
+
+    # Runs the layer with one source token's values away; None where algebra says what it gives.
+    again: Callable[[int | None], Tensor] | None = None
 
     def __init__(self, record: LayerRecord, spec: BlockSpec) -> None:
         assert record.weights is not None
@@ -81,6 +87,15 @@ class Block:
     @property
     def heads(self) -> int:
         return int(self.weights.shape[0])
+
+    def lying(self) -> tuple[slice, list[int]]:
+        """The rows that the block moves, and the columns that it takes from."""
+        return slice(None), list(range(self.tokens))
+
+    @property
+    def inner(self) -> int:
+        """Features inside the feed-forward."""
+        return int(self.feed_forward.down.shape[1])
 
     @cached_property
     def causal(self) -> bool:
@@ -177,17 +192,32 @@ class Block:
             part = slice(start, min(start + step, self.tokens))
             yield part, torch.matmul(self.values[:, part], stage.project).transpose(0, 1)
 
+    def carried_vectors(self, stage: Stage) -> Iterator[tuple[slice, Tensor]]:
+        """The sums over heads of what chunks of source tokens bring to each token, where it does
+        something of its own to them: yields (which tokens, [chunk, n, d])."""
+        heads, _, width = self.values.shape
+        step = max(1, _CHUNK_ELEMENTS // (self.tokens * heads * width))
+        for start in range(0, self.tokens, step):
+            part = slice(start, min(start + step, self.tokens))
+            brought = torch.einsum("hij,hjd->jihd", self.weights[:, :, part], self.values[:, part])
+            yield part, self.carried(stage, brought)
+
+    def carried(self, stage: Stage, brought: Tensor) -> Tensor:
+        """What heads bring to each token, [..., n, H, d_head], as vectors without the residual."""
+        if stage.carry is None:
+            return brought.flatten(-2) @ stage.project.flatten(0, 1) * stage.scale
+        made = stage.carry(brought.reshape(-1, *brought.shape[-3:]))
+        return made.reshape(*brought.shape[:-2], made.shape[-1])
+
     def own_vectors(self, stage: Stage) -> Tensor:
         """u_ii for every i. [n, d]"""
         own = self.weights.diagonal(dim1=-2, dim2=-1)  # [H, n]
-        heads = (self.values * own.unsqueeze(-1)).transpose(0, 1).flatten(1)
-        vectors = heads @ stage.project.flatten(0, 1) * stage.scale
+        vectors = self.carried(stage, (self.values * own.unsqueeze(-1)).transpose(0, 1))
         return vectors if stage.residual is None else vectors + stage.residual
 
     def sum_vectors(self, stage: Stage) -> Tensor:
         """sum_j u_ij for every i. [n, d]"""
-        heads = torch.matmul(self.weights, self.values).transpose(0, 1).flatten(1)
-        vectors = heads @ stage.project.flatten(0, 1) * stage.scale
+        vectors = self.carried(stage, torch.matmul(self.weights, self.values).transpose(0, 1))
         return vectors if stage.residual is None else vectors + stage.residual
 
     def adds_up(self) -> float:
@@ -252,6 +282,13 @@ def vector_norms(block: Block, stage: Stage, own: Tensor | None = None) -> Tenso
     the residual is, comes from u_ii itself (`own`, if the caller has it already).
     """
     heads, tokens = block.heads, block.tokens
+    own = block.own_vectors(stage) if own is None else own
+    if stage.carry is not None:
+        norms = torch.empty_like(block.weights[0])
+        for part, vectors in block.carried_vectors(stage):
+            norms[:, part] = vectors.norm(dim=-1).T
+        norms.diagonal().copy_(own.norm(dim=-1))
+        return norms
     gram = block.weights.new_empty(heads, heads, tokens)
     for part, vectors in block.source_vectors(stage):
         gram[:, :, part] = torch.bmm(vectors, vectors.transpose(-1, -2)).permute(1, 2, 0)
@@ -265,13 +302,19 @@ def vector_norms(block: Block, stage: Stage, own: Tensor | None = None) -> Tenso
                 inner.addcmul_(attention[k], gram[h, k], value=2)
             made.addcmul_(inner, attention[h])
     norms = squares.clamp_(min=0).sqrt_() * stage.scale.abs()
-    own = block.own_vectors(stage) if own is None else own
     norms.diagonal().copy_(own.norm(dim=-1))
     return norms
 
 
 def head_norms(block: Block, stage: Stage, head: int) -> Tensor:
     """||A^h_ij g^h_j|| of one head, [n, n]: its attention times the size of its vectors."""
+    if stage.carry is not None:
+        norms = torch.empty_like(block.weights[0])
+        for source in range(block.tokens):
+            brought = torch.zeros_like(block.values).transpose(0, 1)
+            brought[:, head] = block.weights[head, :, source, None] * block.values[head, source]
+            norms[:, source] = block.carried(stage, brought).norm(dim=-1)
+        return norms
     sizes = (block.values[head] @ stage.project[head]).norm(dim=-1)
     return block.weights[head] * sizes * stage.scale.abs()
 

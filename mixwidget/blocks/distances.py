@@ -25,7 +25,12 @@ def part_distances(
     weights = (block.weights * stage.scale.squeeze(-1)[:, None]).permute(2, 1, 0).contiguous()
     distances = weights.new_full((tokens, tokens), torch.inf)  # [source, target]
     batch = max(1, _BATCH_ELEMENTS // (tokens * width))
-    for part, vectors in block.source_vectors(stage):
+    if stage.carry is not None:
+        for part, brought in block.carried_vectors(stage):
+            distances[part] = _norm_(stage.total - brought, p)
+            tick(part.stop / tokens)
+    sources_of = () if stage.carry is not None else block.source_vectors(stage)
+    for part, vectors in sources_of:
         vectors = vectors.contiguous()
         for start in range(part.start, part.stop, batch):
             stop = min(start + batch, part.stop)

@@ -8,42 +8,40 @@ serves all of them; below it, one is needed per token.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
-
-from .record import LayerRecord
-from .spec import at
+from torch import Tensor
 
 # Numbers that one batch of products may hold in each intermediate result (32 MB of float32).
 _BATCH_ELEMENTS = 8 * 2**20
 
 
-class LayerGraph:
-    """One layer, run again with a graph: o = above(a, x), a = attention(x).
+@dataclass(frozen=True)
+class Cut:
+    """A layer run with a graph that is cut where its attention is done.
 
-    `module` is the layer that is run, a hook is left on it. Parameters get no gradients.
+    Attributes:
+        x: its input, a leaf [1, n, d].
+        below: the heads' results [n, H * d_head], which depend on x.
+        above: the same as a leaf, in the model's own layout, which the output depends on.
+        joined: from that layout to [n, H * d_head].
+        output: what the layer put out.
     """
 
-    def __init__(self, record: LayerRecord, module: nn.Module) -> None:
-        kind = next(module.parameters())
-        inputs = record.input.detach()
-        self.x = inputs.reshape(1, *inputs.shape[-2:]).to(kind.dtype).clone().requires_grad_()
-        self.heads = 1 if record.weights is None else int(record.weights.shape[-3])
-        self._below: Tensor | None = None
-        arguments = {k: v for k, v in record.arguments.items() if k != "args"}
-        with torch.enable_grad():
-            at(module, record.spec.out).register_forward_hook(self._cut)
-            result: Any = module(self.x, *record.arguments.get("args", ()), **arguments)
-        self.output: Tensor = result[0] if isinstance(result, tuple) else result
+    x: Tensor
+    below: Tensor
+    above: Tensor
+    joined: Callable[[Tensor], Tensor]
+    output: Tensor
+    heads: int
 
-    def _cut(self, module: nn.Module, args: tuple[Any, ...], result: Tensor) -> Tensor | None:
-        if self._below is not None:
-            return None
-        self._below = result
-        self._above = result.detach().requires_grad_()
-        return self._above.clone()  # some families add to it in place
+
+class LayerGraph:
+    """One layer with a graph: o = above(a, x), a = attention(x)."""
+
+    def __init__(self, cut: Cut) -> None:
+        self.x, self.output, self.heads, self.cut = cut.x, cut.output, cut.heads, cut
 
     @property
     def tokens(self) -> int:
@@ -51,11 +49,10 @@ class LayerGraph:
 
     def squares(self, probes: Tensor, tick: Callable[[float], None]) -> Tensor:
         """||probe_i^T (d o_i / d x_j) scaled by x_j||^2. probes [P, n, d] -> [P, n, n]"""
-        assert self._below is not None
-        below, tokens = self._below, self.tokens
-        above, direct = self._products(self.output, [self._above, self.x], probes)
-        assert above is not None
-        above = above.reshape(len(probes), tokens, -1)
+        below, tokens = self.cut.below, self.tokens
+        found, direct = self._products(self.output, [self.cut.above, self.x], probes)
+        assert found is not None
+        above: Tensor = torch.vmap(self.cut.joined)(found)
         result = probes.new_zeros(len(probes), tokens, tokens)
         each = tokens * max(self.x.shape[-1], self.heads * tokens) * len(probes)
         step = max(1, _BATCH_ELEMENTS // each)

@@ -199,6 +199,8 @@ def zeroing_distances(
     block: Block, distance: Distance, tick: Callable[[float], None] = lambda share: None
 ) -> Tensor:
     """How far o_i moves when token j's values are zeroed, [n, n] (row i, column j)."""
+    if block.again is not None:
+        return _by_running_again(block, distance, tick)
     tokens, zeroing, measure = block.tokens, Zeroing(block), _MEASURES[distance](block.output)
     moved = block.output.new_zeros(tokens, tokens)  # [source, target]
     for first in range(0, tokens, _SOURCES):
@@ -212,6 +214,23 @@ def zeroing_distances(
             moved[start:stop, rows] = measure(change, rows)
             tick(stop / tokens)
             start = stop
+    return (moved.T * (block.weights != 0).any(0)).contiguous()
+
+
+def _by_running_again(block: Block, distance: Distance, tick: Callable[[float], None]) -> Tensor:
+    """The same for a block whose feed-forward is not looked into: the layer runs once for each
+    source token, with its values away."""
+    assert block.again is not None
+    measure = _MEASURES[distance](block.output)
+    moved = block.output.new_zeros(block.tokens, block.tokens)  # [source, target]
+    rows, columns = block.lying()
+    before = block.again(None)
+    for number, column in enumerate(columns):
+        if bool((block.weights[:, :, column] != 0).any()):
+            change = torch.zeros_like(block.output)
+            change[rows] = block.again(number) - before
+            moved[column] = measure(change[None], slice(None))[0]
+        tick((number + 1) / len(columns))
     return (moved.T * (block.weights != 0).any(0)).contiguous()
 
 

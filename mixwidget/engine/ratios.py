@@ -35,7 +35,7 @@ def mixing_ratios(
     case = prepare(model, text, tokenizer=tokenizer, text_pair=text_pair, truncate=truncate)
     trace, rows = case.trace(), []
     with torch.no_grad():
-        for layer in range(len(trace)):
+        for layer in trace.attending:
             block = trace.block(layer)
             ratios = {name: mixing_ratio(block, block.stage(name)).tolist() for name in STAGES}
             rows += [

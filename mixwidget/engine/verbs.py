@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -76,13 +77,38 @@ def parts(run: Run) -> Iterator[Part]:
     up. Closing the generator ends the work."""
     work = run.method.run(run, **run.options)
     try:
-        while (part := _next(run, work)) is not None:
-            yield part
+        yield from _with_the_silent(run, iter(lambda: _next(run, work), None))
         for layer in range(len(run.trace)):
             run.check()
             run.case.adds_up(layer)
     finally:
         _close(work)
+
+
+def _with_the_silent(run: Run, made: Iterator[Part | None]) -> Iterator[Part]:
+    """A method's parts, and between them those of the layers that do not attend, of which it
+    knows nothing: every token is passed on as it is."""
+    down = run.method.downward
+    silent = set(range(len(run.trace))) - set(run.trace.attending)
+    for part in made:
+        assert part is not None  # where it ends
+        if part.layer is not None:
+            silent.discard(part.layer)
+            before = [k for k in silent if (k > part.layer if down else k < part.layer)]
+            yield from (_passed_on(run, layer) for layer in sorted(before, reverse=down))
+            silent.difference_update(before)
+        yield part
+    if run.method.yields != "scores":
+        yield from (_passed_on(run, layer) for layer in sorted(silent, reverse=down))
+
+
+def _passed_on(run: Run, layer: int) -> Part:
+    n = run.trace.tokens
+    run.info.setdefault("passed_on", []).append(layer)
+    if run.method.yields == "layer_scores":
+        return Part(layer, None, np.zeros(n, np.float32))
+    itself = 0.0 if run.method.combine == "with_identity" else 1.0
+    return Part(layer, itself * np.eye(n, dtype=np.float32), None)
 
 
 @as_it_was
@@ -103,6 +129,7 @@ def assemble(run: Run, collected: Sequence[Part], seconds: float = 0.0) -> Expla
     maps = [p.map for p in layered if p.map is not None]
     scores = [p.scores for p in layered if p.scores is not None]
     own = next((p.scores for p in collected if p.layer is None), None)
+    _tell_of_layers_without_attention(run)
     info: dict[str, Any] = {
         "model": run.source.name,
         "adds_up": run.case.known_errors(),
@@ -127,6 +154,26 @@ def assemble(run: Run, collected: Sequence[Part], seconds: float = 0.0) -> Expla
         text=run.encoding.text,
         text_pair=run.encoding.text_pair,
     )
+
+
+def _tell_of_layers_without_attention(run: Run) -> None:
+    """How much of the residual stream was written by layers that do not attend goes into the
+    run's info; where the method takes no notice of what they mix, with a warning."""
+    trace = run.trace
+    unlike = set(range(len(trace))) - set(trace.attending)
+    if not unlike:
+        return
+    shares = {layer: trace.written(layer) for layer in sorted(unlike)}
+    run.info["without_attention"] = {k: round(share, 4) for k, share in shares.items()}
+    passed = run.info.pop("passed_on", [])
+    if passed:
+        listed = ", ".join(f"{k} ({shares[k]:.0%})" for k in sorted(passed))
+        warnings.warn(
+            f"{run.source.name}: {run.method.id} takes every token as passed on unchanged by the "
+            f"layers without attention, though these write to the residual stream. Layers, and "
+            f"the share of what leaves them that they wrote: {listed}. value_zeroing maps them.",
+            stacklevel=4,
+        )
 
 
 def stream(

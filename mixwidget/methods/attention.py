@@ -90,7 +90,7 @@ def attention_flow(run: Run) -> Iterator[Part]:
     """
     check_flow_cost(len(run.trace), run.trace.tokens)
     maps = []
-    for layer in range(len(run.trace)):
+    for layer in run.trace.attending:
         run.check()
         mean = run.trace.weights(layer).mean(0)
         maps.append(run.part(layer, 0.5 * mean + 0.5 * torch.eye(len(mean), device=mean.device)))

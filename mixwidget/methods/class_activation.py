@@ -41,12 +41,18 @@ ZERO_FOCUS = (
 )
 
 
-def attention_gradients(run: Run) -> tuple[list[Tensor], list[Tensor]]:
-    """A and dy_c/dA of every layer, each [H, n, n], in float64: their products are tiny."""
+def attention_gradients(run: Run) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
+    """A and dy_c/dA of every layer that attends, each [H, n, n], in float64: their products are
+    tiny. By layer."""
     trace, _ = recorded_with_graph(run.source, run.encoding, run.check)
-    nodes = [trace.weights(layer) for layer in range(len(trace))]
+    nodes = [trace.weights(layer) for layer in trace.attending]
     slopes = gradients(objective(trace.output, run.target), nodes)
-    return [node.detach()[0].double() for node in nodes], [slope[0].double() for slope in slopes]
+
+    def placed(tensors: list[Tensor]) -> dict[int, Tensor]:
+        pairs = zip(trace.attending, tensors, strict=True)
+        return {layer: trace.on_axis(layer, tensor.detach()).double() for layer, tensor in pairs}
+
+    return placed(nodes), placed(slopes)
 
 
 def finish(run: Run, scores: Tensor, zero_focus: bool) -> Part:
@@ -57,18 +63,20 @@ def finish(run: Run, scores: Tensor, zero_focus: bool) -> Part:
     return run.final(scores)
 
 
-def _class_activation(run: Run, features: str) -> tuple[list[Tensor], list[Tensor]]:
-    """sum_d h_id * dy_c/dh_id of every layer [n]; and its attention weights [H, n, n]."""
+def _class_activation(run: Run, features: str) -> tuple[list[Tensor], dict[int, Tensor]]:
+    """sum_d h_id * dy_c/dh_id of every layer [n]; and the attention weights [H, n, n] of those
+    that attend. What a decoder's layer holds is counted with its attention over the prefix."""
     trace, _ = recorded_with_graph(run.source, run.encoding, run.check)
     records = trace.layers
     nodes = [record.input if features == "input" else record.output for record in records]
     hidden = [node for node in nodes if node is not None]
     slopes = gradients(objective(trace.output, run.target), hidden)
-    activations = [
-        (node.detach()[0].double() * slope[0].double()).sum(-1)
-        for node, slope in zip(hidden, slopes, strict=True)
-    ]
-    return activations, [trace.weights(layer).detach()[0] for layer in range(len(trace))]
+    activations = []
+    for record, node, slope in zip(records, hidden, slopes, strict=True):
+        made = (node.detach() * 1.0).double().mul_(slope.double()).sum(-1).flatten()
+        activations.append(made if record.place is None else record.place.scores(made))
+    weights = {layer: trace.weights(layer).detach() for layer in trace.attending}
+    return activations, {layer: trace.on_axis(layer, a) for layer, a in weights.items()}
 
 
 @method(
@@ -146,7 +154,7 @@ def attn_grad(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
     The ablation of Barkan et al. 2021 that leaves attention out; CAM in later comparisons.
     """
     _, slopes = attention_gradients(run)
-    yield finish(run, slopes[-1].mean((0, 1)).relu(), zero_focus)
+    yield finish(run, slopes[max(slopes)].mean((0, 1)).relu(), zero_focus)
 
 
 @method(
@@ -199,8 +207,9 @@ def grad_cam(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
     (the authors' code divides by zero there).
     """
     weights, slopes = attention_gradients(run)
-    importance = slopes[-1].mean((1, 2), keepdim=True)
-    matrix = (weights[-1] * importance).mean(0).relu()
+    last = max(weights)
+    importance = slopes[last].mean((1, 2), keepdim=True)
+    matrix = (weights[last] * importance).mean(0).relu()
     span = matrix.max() - matrix.min()
     scaled = (matrix - matrix.min()) / span if bool(span > 0) else torch.zeros_like(matrix)
     yield finish(run, scaled[run.focus], zero_focus)
@@ -230,7 +239,9 @@ def gae(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
     token's own score, which the identity dominates, to 0.
     """
     weights, slopes = attention_gradients(run)
-    combined = torch.eye(run.trace.tokens, dtype=torch.float64, device=weights[0].device)
+    combined = torch.eye(
+        run.trace.tokens, dtype=torch.float64, device=next(iter(weights.values())).device
+    )
     for layer in run.layers():
         step = (slopes[layer] * weights[layer]).relu().mean(0)
         combined = combined + step.to(combined.device) @ combined

@@ -18,15 +18,14 @@ def check_defined(method: Method, source: Source, target: Target) -> None:
         need_target(target, method.id)
     if "rules" in method.needs:
         check_rules(source.spec, source.model.config.model_type)
-    if source.task == "seq2seq_lm" and _through_layers(method):
+    if source.decodes and ("rules" in method.needs or _of_one_text(method)):
         raise UnsupportedMethodError(
             f"{method.id} is not defined here for encoder-decoder models: it follows one text "
-            "through the layers, and here there are two. Methods that map each layer are, "
-            "gradients of the embeddings and blank_out."
+            "through the layers, and here there are two. Methods that map each layer are, class "
+            "methods, gradients and blank_out."
         )
 
 
-def _through_layers(method: Method) -> bool:
-    """Whether it takes relevance or gradients through the layers, not only to the embeddings."""
-    inside = method.yields != "scores" or "attention" in method.needs
-    return "rules" in method.needs or ("gradients" in method.needs and inside)
+def _of_one_text(method: Method) -> bool:
+    """Whether it differentiates each layer by what that layer read."""
+    return "gradients" in method.needs and "target" not in method.needs

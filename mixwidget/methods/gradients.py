@@ -253,7 +253,7 @@ def deeplift(run: Run, *, of: str = "probability", norm: str = "l2") -> Iterator
     baseline, name = baseline_embeddings(run)
     source = run.source.shadowed()  # captum puts its hooks on it, and what they saw
     model = source.model
-    predict = Prediction(source, run.encoding, run.target, of, lambda rows: run.check())
+    predict = Prediction(source, run.encoding, run.target, of, lambda rows: run.check(), own=True)
     known = sorted({type(m).__name__ for m in model.modules() if type(m) in SUPPORTED_NON_LINEAR})
     embeddings.requires_grad_()
     module = _Module(model, predict)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..demo import FOLDER
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError, MissingExtraError, UnsupportedMethodError
 from ..models import encode, open_source, record
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def head_masks(
     counts: _Counts | None = None
     for text in tqdm(texts, desc="heads", disable=not progress):
         encoding = encode(source, text, truncate=True)
-        trace = record(source.model, encoding.inputs, source.spec)
+        trace = record(source.model, encoding.inputs, source.anatomy)
         counts = counts or _Counts(len(trace), trace.heads)
         counts.add(trace, encoding, pipeline(text))
     assert counts is not None
@@ -242,7 +242,12 @@ class _Positions:
 
 def _weights(trace: Trace) -> Array:
     """[L, H, n, n]"""
-    layers = [trace.weights(layer).float().cpu().numpy() for layer in range(len(trace))]
+    layers = [trace.weights(layer).float().cpu().numpy() for layer in trace.attending]
+    if len(layers) != len(trace) or len({len(layer) for layer in layers}) != 1:
+        raise UnsupportedMethodError(
+            "Heads are compared where every layer attends with the same number of them; this "
+            "model has layers without attention, or of unlike numbers of heads."
+        )
     return np.stack(layers)
 
 

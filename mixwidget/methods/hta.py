@@ -11,7 +11,7 @@ import torch
 from ..blocks import LayerGraph, exact_squares, sampled_squares
 from ..errors import CostError, InputError, spoken
 from ..explanation import Part
-from ..models import Size, forward_seconds, shadow
+from ..models import Size, cut_open, forward_seconds
 from .registry import method
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def hta(run: Run, *, samples: int | None = None, seed: int = 0) -> Iterator[Part
     for layer in run.layers():
         trace = run.trace
         record = trace.layers[layer]
-        graph = LayerGraph(record, shadow(record.module))
+        graph = LayerGraph(cut_open(record))
         if samples is None:
             yield run.part(layer, exact_squares(graph, run.tick).sqrt())
             continue

@@ -62,9 +62,9 @@ class Run:
             raise CancelledError("cancelled")
 
     def layers(self) -> Iterator[int]:
-        """Layer numbers in the method's order, with a cancel check and progress for each."""
-        count = len(self.trace)
-        order = range(count - 1, -1, -1) if self.method.downward else range(count)
+        """Layers that attend, in the method's order, with a cancel check and progress for each."""
+        layers = self.trace.attending
+        order = layers[::-1] if self.method.downward else layers
         for done, layer in enumerate(order):
             self._layer = done
             self.tick(0)
@@ -74,7 +74,7 @@ class Run:
     def tick(self, share: float) -> None:
         """Between chunks: check for cancel, report progress within the current layer."""
         self.check()
-        self.report((self._layer + share) / len(self.trace))
+        self.report((self._layer + share) / len(self.trace.attending))
 
     def part(self, layer: int, map: Tensor | None = None, scores: Tensor | None = None) -> Part:
         """A layer's result as float32 arrays on the CPU, its own copy."""

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def _cost(size: Size) -> float:
-    """The second feed-forward product for n^2 rows instead of n."""
+    """The second feed-forward product for n^2 rows instead of n; without a spec the layer again for
+    each token."""
+    if size.again:
+        return 2.0 + size.tokens
     layer = 4 * size.width**2 + 2 * size.width * size.inner + 2 * size.tokens * size.width
     return 2 + 1.1 * size.tokens * size.width * size.inner / layer
 

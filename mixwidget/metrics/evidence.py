@@ -177,7 +177,7 @@ def _encoding(source: Source, tokens: list[Token]) -> Encoding:
             f"{vocabulary} tokens: it is not the model that was explained."
         )
     inputs = {"input_ids": ids}
-    if source.spec.decoder is not None:
+    if source.decodes:
         read = sum(token.segment == 0 for token in tokens)
         inputs = {"input_ids": ids[:, :read], "decoder_input_ids": ids[:, read:]}
     elif "token_type_ids" in getattr(source.tokenizer, "model_input_names", ()):

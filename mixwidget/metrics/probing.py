@@ -114,7 +114,7 @@ def anisotropy(
     for case in cases:
         n = case.trace().tokens
         rows, columns = (torch.from_numpy(generator.integers(0, n, sample)) for _ in range(2))
-        for layer in range(layers):
+        for layer in case.trace().attending:
             block = case.trace().block(layer)
             outputs[layer].append(block.output.double().cpu().numpy())
             vectors = _transformed(block, block.stage(stage), rows, columns)
@@ -130,7 +130,15 @@ def _transformed(block: Any, stage: Any, rows: torch.Tensor, columns: torch.Tens
     """u_ij for pairs (i, j), [pairs, d]."""
     with torch.no_grad():
         weighted = block.values[:, columns] * block.weights[:, rows, columns].unsqueeze(-1)
-        vectors = torch.einsum("hpk,hkd->pd", weighted, stage.project) * stage.scale[rows]
+        if stage.carry is None:
+            vectors = torch.einsum("hpk,hkd->pd", weighted, stage.project) * stage.scale[rows]
+        else:  # each row does something of its own: one pair at a time, in its row
+            made = []
+            for pair, row in enumerate(rows.tolist()):
+                brought = torch.zeros_like(block.values).transpose(0, 1)
+                brought[row] = weighted[:, pair]
+                made.append(block.carried(stage, brought)[row])
+            vectors = torch.stack(made)
         if stage.residual is not None:
             own = (rows == columns).to(vectors).unsqueeze(-1)
             vectors = vectors + own * stage.residual[rows]

@@ -1,5 +1,6 @@
 """The user's model, its shadow, and passes through it."""
 
+from .again import cut_open
 from .case import Case, Size, forward_seconds
 from .encode import Encoding, encode
 from .families import families, register_family, spec_for
@@ -7,6 +8,7 @@ from .gradients import Prediction, gradients, recorded_with_graph, source_batche
 from .memory import check_memory
 from .opening import open_model, open_source, with_tokenizer
 from .predict import WAYS, By, edit, neutral_token, predict
+from .recording import record
 from .relevance import HeadFilter, LayerRelevance, Walk
 from .replay import check_rules
 from .rules import sd
@@ -21,7 +23,7 @@ from .targets import (
     spelling_of,
 )
 from .thread import as_it_was
-from .trace import Trace, record
+from .trace import Trace
 
 __all__ = [
     "WAYS",
@@ -39,6 +41,7 @@ __all__ = [
     "check_focus",
     "check_memory",
     "check_rules",
+    "cut_open",
     "edit",
     "encode",
     "families",

@@ -9,11 +9,15 @@ from dataclasses import dataclass
 
 import torch
 
+from ..errors import UnsupportedModelError
+from .anatomy import without_spec
 from .encode import Encoding
 from .memory import check_memory
+from .proof import check_same, check_taken_apart
+from .recording import record
 from .source import Source
 from .thread import as_it_was
-from .trace import Trace, record
+from .trace import Trace
 
 # Above this relative error the parts do not add up to the model and the picture is not to
 # be believed.
@@ -29,6 +33,7 @@ class Size:
     heads: int
     width: int  # d, features of a token
     inner: int  # features inside the feed-forward
+    again: bool = False  # layers whose parts have no names must run again to be changed
 
 
 def forward_seconds(size: Size) -> float:
@@ -59,14 +64,37 @@ class Case:
         with self._lock:
             if self._trace is None:
                 check_memory(self.source, len(self.encoding.tokens))
-                try:
-                    self._trace = record(
-                        self.source.model, self.encoding.inputs, self.source.spec, check=check
-                    )
-                except BaseException:
-                    self.source = self._given.shadowed()  # hooks may have been left on the other
-                    raise
+                self._trace = self._recorded(check)
             return self._trace
+
+    def _recorded(self, check: Callable[[], None] | None) -> Trace:
+        source, inputs = self.source, self.encoding.inputs
+        anatomy = source.anatomy
+        try:
+            trace = record(source.model, inputs, anatomy, check=check)
+        except BaseException:
+            self.source = self._given.shadowed()  # hooks may have been left on the other
+            raise
+        if anatomy.proved:
+            return trace
+        with torch.no_grad():
+            errors = {layer: trace.adds_up(layer) for layer in trace.attending}
+        if max(errors.values()) > WARN_ABOVE and anatomy.spec is not None:
+            without_spec(anatomy, self._given.model, errors)
+            return self._recorded(check)
+        check_taken_apart(source.model, trace, errors)
+        try:
+            check_same(self._given.model, inputs, trace.output)
+        except UnsupportedModelError:
+            # Some families compute something else in the open than by the kernel that they came
+            # with (Falcon counts its position biases twice); torch's own can be watched too.
+            if anatomy.own_attention:
+                raise
+            anatomy.own_attention = True
+            self.source = self._given.shadowed()
+            return self._recorded(check)
+        anatomy.proved = True
+        return trace
 
     def release(self) -> None:
         """Let go of the recorded pass, the largest part; it is made again when asked for."""
@@ -82,6 +110,15 @@ class Case:
 
     def warn(self) -> None:
         """Say once which layers are not to be believed. Called by what the user calls."""
+        for layer, error in sorted(self.source.anatomy.misfit.items()):
+            if error > WARN_ABOVE and -1 - layer not in self._warned:
+                self._warned.add(-1 - layer)
+                warnings.warn(
+                    f"Layer {layer} of {self.source.name}: by the spec of its family the parts "
+                    f"differ from the model's own output by {error:.1%}. The spec is not used; "
+                    "the model is taken apart as one of an unknown family.",
+                    stacklevel=3,
+                )
         for layer, error in sorted(self._errors.items()):
             if error > WARN_ABOVE and layer not in self._warned:
                 self._warned.add(layer)
@@ -99,6 +136,6 @@ class Case:
 
     def size(self) -> Size:
         trace = self.trace()
-        block = trace.block(0)
-        inner = block.feed_forward.down.shape[1]
-        return Size(trace.tokens, len(trace), trace.heads, block.input.shape[-1], inner)
+        block = trace.block(trace.attending[0])
+        again, width = block.again is not None, block.input.shape[-1]
+        return Size(trace.tokens, len(trace), trace.heads, width, block.inner, again)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +59,10 @@ def encode(
     options: dict[str, Any] = {"truncation": False, "verbose": False}
     if truncate and limit is not None:
         options |= {"truncation": True, "max_length": limit}
-    decodes = source.spec.decoder is not None  # the pair is then what the decoder has written
+    # An encoder-decoder's pair is what the decoder has written; one that classifies has its
+    # decoder read the text itself.
+    reads_again = source.decodes and source.task != "seq2seq_lm"
+    decodes = source.decodes and not reads_again
     batch = tokenizer(
         text,
         None if decodes else text_pair,
@@ -77,7 +81,8 @@ def encode(
         return _with_prefix(source, Encoding(text, text_pair, tokens, _inputs(source, batch, ids)))
     if all(token.special for token in tokens):
         raise InputError("The text holds no token but special ones; give it some words.")
-    return Encoding(text, text_pair, tokens, _inputs(source, batch, ids))
+    encoding = Encoding(text, text_pair, tokens, _inputs(source, batch, ids))
+    return _with_shifted(source, encoding) if reads_again else encoding
 
 
 def _check_ids(ids: list[int], embeddings: Any) -> None:
@@ -104,14 +109,7 @@ def _inputs(source: Source, batch: Any, ids: list[int]) -> dict[str, Tensor]:
 
 def _with_prefix(source: Source, encoding: Encoding) -> Encoding:
     """An encoder-decoder's input: the source, then what the decoder has written so far."""
-    tokenizer, config = source.tokenizer, source.model.config
-    begin = getattr(config, "decoder_start_token_id", None)
-    begin = getattr(config, "bos_token_id", None) if begin is None else begin
-    if begin is None:
-        raise InputError(
-            "The model does not say which token its decoder begins with; set "
-            "model.config.decoder_start_token_id."
-        )
+    tokenizer, begin = source.tokenizer, _beginning(source)
     written: list[Token] = []
     if encoding.text_pair is not None:
         fast = bool(getattr(tokenizer, "is_fast", False))
@@ -136,6 +134,81 @@ def _with_prefix(source: Source, encoding: Encoding) -> Encoding:
     inputs = {**encoding.inputs, "decoder_input_ids": ids}
     inputs.pop("token_type_ids", None)
     return Encoding(encoding.text, encoding.text_pair, tokens, inputs)
+
+
+def _beginning(source: Source) -> int:
+    """The token that the decoder begins with."""
+    config = source.model.config
+    generation = getattr(source.model, "generation_config", None)
+    for name in ("decoder_start_token_id", "bos_token_id"):
+        # A config that has no such entry leaves it to the model's way of generating.
+        holder = config if hasattr(config, name) else generation
+        if (begin := getattr(holder, name, None)) is not None:
+            return int(begin)
+    if not hasattr(config, "decoder_start_token_id"):  # T5 begins with its padding
+        begin = getattr(config, "pad_token_id", None)
+        if begin is not None:
+            return int(begin)
+    raise InputError(
+        "The model does not say which token its decoder begins with; set "
+        "model.config.decoder_start_token_id."
+    )
+
+
+def _with_shifted(source: Source, encoding: Encoding) -> Encoding:
+    """An encoder-decoder that classifies: its decoder reads the text once more, shifted by one
+    behind the token that it begins with, as the model itself does it."""
+    ids = encoding.inputs["input_ids"]
+    begin = _decoder_ids(source.model, ids)
+    if begin is None:
+        first = torch.full_like(ids[:, :1], _beginning(source))
+        begin = torch.cat([first, ids[:, :-1]], 1)
+    count = len(encoding.tokens)
+    known = {token.id: token for token in encoding.tokens}
+    written: list[Token] = []
+    words = 1 + max((t.word for t in encoding.tokens if t.word is not None), default=-1)
+    for place, number in enumerate(begin[0].tolist()):
+        token = encoding.tokens[place - 1] if place else known.get(number)
+        name = str(source.tokenizer.convert_ids_to_tokens(number)) if token is None else str(token)
+        held = {} if token is None else token.as_dict()
+        word = held.get("word")
+        written.append(
+            Token(
+                name,
+                **{
+                    "word": None,
+                    "start": None,
+                    "end": None,
+                    "text": name,
+                    **held,
+                    "id": number,
+                    "position": count + place,
+                    "segment": 1,
+                    "special": not place or bool(held.get("special")),
+                    **({} if word is None or not place else {"word": word + words}),
+                    **({} if place else {"word": None}),
+                },
+            )
+        )
+    inputs = {**encoding.inputs, "decoder_input_ids": begin}
+    return Encoding(encoding.text, encoding.text_pair, [*encoding.tokens, *written], inputs)
+
+
+def _decoder_ids(model: Any, ids: Tensor) -> Tensor | None:
+    """What the model's decoder reads when it is given nothing: the ids in its own order."""
+    shift = getattr(sys.modules[type(model).__module__], "shift_tokens_right", None)
+    config = model.config
+    start = getattr(config, "decoder_start_token_id", None)
+    own = getattr(model, "_shift_right", None)
+    try:
+        if shift is None:
+            return None if own is None else own(ids)
+        try:
+            return shift(ids, config.pad_token_id, start)
+        except TypeError:  # mBART's wraps the last token around
+            return shift(ids, config.pad_token_id)
+    except (AttributeError, ValueError):  # the config does not say what the decoder begins with
+        return None
 
 
 def _tokens(tokenizer: Any, batch: Any, ids: list[int], fast: bool) -> list[Token]:

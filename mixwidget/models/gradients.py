@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import NumericsError
+from ..errors import NumericsError, UnsupportedMethodError
 from ..tokens import Target
 from .encode import Encoding
-from .shadow import shadow
+from .recording import record
 from .source import Source
 from .targets import objective, probability
-from .trace import Trace, plain_output, record
+from .trace import Trace, plain_output
 
 
 def token_embeddings(source: Source, ids: Tensor, first_row: int = 0) -> Tensor:
@@ -31,34 +31,51 @@ def token_embeddings(source: Source, ids: Tensor, first_row: int = 0) -> Tensor:
     ids = ids.to(source.device)
     with torch.no_grad():
         if not first_row:
-            return source.model.get_input_embeddings()(ids).unsqueeze(0).clone()
-        encoder, decoder = _tables(source.model)
-        return torch.cat([encoder(ids[:first_row]), decoder(ids[first_row:])]).unsqueeze(0)
+            return _looked_up(_table(source.model), ids).clone()
+        encoder, decoder = _both_tables(source.model)
+        parts = [_looked_up(encoder, ids[:first_row]), _looked_up(decoder, ids[first_row:])]
+        return torch.cat(parts, 1)
 
 
-def _tables(model: Any) -> tuple[nn.Module, nn.Module]:
+def _looked_up(table: nn.Module, ids: Tensor) -> Tensor:
+    made = table(ids[None])
+    return made[0] if isinstance(made, tuple) else made  # I-BERT gives a scale with them
+
+
+def _table(model: Any) -> nn.Module:
+    try:
+        table: nn.Module = model.get_input_embeddings()
+    except (AttributeError, NotImplementedError):
+        raise UnsupportedMethodError(
+            f"{type(model).__name__} has no table of embeddings that its tokens are looked up in "
+            "(get_input_embeddings), so a prediction cannot be followed down to them."
+        ) from None
+    return table
+
+
+def _both_tables(model: Any) -> tuple[nn.Module, nn.Module]:
     """The embeddings that an encoder-decoder's encoder and decoder look tokens up in."""
-    return model.get_encoder().get_input_embeddings(), model.get_decoder().get_input_embeddings()
+    halves = model.get_encoder(), model.get_decoder()
+    if all(hasattr(half, "get_input_embeddings") for half in halves):
+        return _table(halves[0]), _table(halves[1])
+    return tuple(half.embed_tokens for half in halves)
+
+
+def _tables(model: Any, encoding: Encoding) -> list[nn.Module]:
+    if not encoding.first_row:
+        return [_table(model)]
+    return list(dict.fromkeys(_both_tables(model)))  # one table, if it is shared
 
 
 @contextlib.contextmanager
 def embedded(model: Any, encoding: Encoding, embeddings: Tensor) -> Iterator[dict[str, Tensor]]:
-    """Inputs with which the model reads embeddings [batch, n, d] in the place of its tokens'.
+    """Inputs with which a shadow reads embeddings [batch, n, d] in the place of its tokens'.
 
-    An encoder-decoder is given its tokens and its tables are overruled: some (Marian) scale
-    what they look up but not what they are given.
+    It is given the tokens' ids, and what its tables look up is overruled: given embeddings
+    instead of ids some models do not run, and some leave out a scaling (Marian, ESM).
     """
-    first = encoding.first_row
-    if not first:
-        yield others(encoding, embeddings)
-        return
-    halves = iter((embeddings[:, :first], embeddings[:, first:]))  # the encoder reads first
-
-    def overrule(table: nn.Module, arguments: Any, looked_up: Tensor) -> Tensor:
-        return next(halves)
-
-    tables = dict.fromkeys(_tables(model))  # one table, if it is shared
-    held = [table.register_forward_hook(overrule) for table in tables]
+    overruled = _Overruled(embeddings, encoding.first_row)
+    held = [table.register_forward_hook(overruled) for table in _tables(model, encoding)]
     try:
         yield {
             name: tensor.expand(len(embeddings), *tensor.shape[1:])
@@ -67,6 +84,38 @@ def embedded(model: Any, encoding: Encoding, embeddings: Tensor) -> Iterator[dic
     finally:
         for handle in held:
             handle.remove()
+    overruled.check(type(model).__name__)
+
+
+class _Overruled:
+    """The embeddings of one text, or of source and prefix, for the tables that look them up."""
+
+    def __init__(self, embeddings: Tensor, first: int) -> None:
+        parts = [embeddings[:, :first], embeddings[:, first:]] if first else [embeddings]
+        self.parts, self.read = parts, [0] * len(parts)
+
+    def __call__(self, table: nn.Module, arguments: Any, looked_up: Any) -> Any:
+        if isinstance(looked_up, tuple):
+            instead = self(table, arguments, looked_up[0])
+            return None if instead is None else (instead, *looked_up[1:])
+        fits = [i for i, part in enumerate(self.parts) if part.shape == looked_up.shape]
+        if not fits:  # XLNet has the tokens first, then the texts
+            turned = [part.transpose(0, 1) for part in self.parts]
+            fits = [i for i, part in enumerate(turned) if part.shape == looked_up.shape]
+            if fits:
+                self.read[fits[0]] += 1
+                return turned[fits[0]] * 1
+            return None
+        which = min(fits, key=lambda i: self.read[i])  # the encoder reads first
+        self.read[which] += 1
+        return self.parts[which] * 1
+
+    def check(self, model: str) -> None:
+        if not all(self.read):
+            raise UnsupportedMethodError(
+                f"{model} does not look its tokens up in its table of embeddings as a module "
+                "(get_input_embeddings), so a prediction cannot be followed down to them."
+            )
 
 
 def others(encoding: Encoding, embeddings: Tensor) -> dict[str, Tensor]:
@@ -87,7 +136,8 @@ def read(output: Any, target: Target, of: str) -> Tensor:
 class Prediction:
     """F(e) for embeddings e [batch, n, d] -> [batch]; a pass per call.
 
-    `before` is called with the number of rows ahead of every pass and may raise to stop.
+    With `own` the source's model is a shadow of nobody else's. `before` is called with the number
+    of rows ahead of every pass and may raise to stop.
     """
 
     def __init__(
@@ -97,9 +147,9 @@ class Prediction:
         target: Target,
         of: str,
         before: Callable[[int], None] = lambda rows: None,
+        own: bool = False,
     ) -> None:
-        # An encoder-decoder's tables get hooks: on a model that nobody else runs.
-        self.source = source.shadowed() if encoding.first_row else source
+        self.source = source if own else source.shadowed()  # its tables get hooks
         self.encoding, self.target, self.of = encoding, target, of
         self.before = before
 
@@ -119,7 +169,7 @@ class Prediction:
 def source_batches(source: Source) -> bool:
     """Whether the model takes several texts at once: a causal classifier that knows no
     padding token cannot tell where each of them ends."""
-    ends_count = source.task == "classification" and source.spec.causal
+    ends_count = source.task == "classification" and source.anatomy.causal
     return not (ends_count and getattr(source.model.config, "pad_token_id", None) is None)
 
 
@@ -127,20 +177,21 @@ def recorded_with_graph(
     source: Source, encoding: Encoding, check: Callable[[], None] | None = None
 ) -> tuple[Trace, Tensor]:
     """A recorded pass whose layers are nodes of the graph, and the embeddings [1, n, d]."""
-    embeddings = token_embeddings(source, encoding.ids).requires_grad_()
-    with torch.enable_grad():
-        trace = record(
-            shadow(source.model),  # hooks and nodes of the graph stay with this pass
-            others(encoding, embeddings),
-            source.spec,
-            keep_graph=True,
-            check=check,
-        )
+    embeddings = token_embeddings(source, encoding.ids, encoding.first_row).requires_grad_()
+    # Hooks and nodes of the graph stay with this pass.
+    model = source.shadowed().model
+    with torch.enable_grad(), embedded(model, encoding, embeddings) as inputs:
+        trace = record(model, inputs, source.anatomy, keep_graph=True, check=check)
     return trace, embeddings
 
 
 def gradients(value: Tensor, nodes: list[Tensor]) -> list[Tensor]:
     """d value / d node for every node; zeros where the value does not depend on one."""
+    if not all(node.requires_grad for node in nodes):
+        raise UnsupportedMethodError(
+            "A part of this model's pass is run without gradients by the model itself (as in "
+            "training of recurrent depth), so a prediction cannot be followed down through it."
+        )
     found = torch.autograd.grad(value.sum(), nodes, allow_unused=True)
     filled = [
         torch.zeros_like(node) if gradient is None else gradient

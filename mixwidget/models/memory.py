@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -19,15 +20,29 @@ _CGROUP = Path("/sys/fs/cgroup")
 def recorded_bytes(source: Source, tokens: int) -> int:
     """Bytes that the record of one pass will take, in float32 at least."""
     config = source.model.config
-    layers = int(getattr(config, "num_hidden_layers", 1))
-    if source.spec.decoder is not None:  # a decoder layer is two blocks
+    layers = _number(config, "num_hidden_layers")
+    if source.decodes:  # a decoder layer is two blocks
         names = ("num_decoder_layers", "decoder_layers")
         layers += 2 * max(int(getattr(config, name, None) or 0) for name in names)
-    heads = int(getattr(config, "num_attention_heads", 1))
-    width = int(getattr(config, "hidden_size", 1))
+    heads = _number(config, "num_attention_heads")
+    width = _number(config, "hidden_size")
     size = 8 if next(source.model.parameters()).dtype == torch.float64 else 4
     # The softmax of the layer at work needs its scores beside the weights.
     return size * (heads * tokens**2 * (layers + 2) + _VECTORS * width * tokens * layers)
+
+
+def _number(config: Any, name: str) -> int:
+    """An entry of a model's config, or of that of its text; 1 where nothing says, or where it is
+    another one in each layer."""
+    inner = config.get_text_config() if hasattr(config, "get_text_config") else config
+    for one in (config, inner):
+        try:
+            value = getattr(one, name, None)
+        except Exception:  # transformers refuses to name one number for layers of unlike shapes
+            value = None
+        if isinstance(value, int):
+            return value
+    return 1
 
 
 def available_bytes(device: torch.device) -> int | None:

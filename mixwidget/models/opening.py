@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from ..errors import ModelInputError, TokenizerNotFoundError, UnsupportedModelError
-from .source import Source, Task, _spec
+from .anatomy import anatomy_of, decodes
+from .source import Source, Task
 
 
 def open_source(model: Any, tokenizer: Any = None) -> Source:
@@ -49,15 +50,10 @@ def open_model(model: Any, tokenizer: Any = None) -> Source:
             f"{type(model).__name__} is not a transformers model. Pass a PreTrainedModel, the "
             "name or folder of one, or a pipeline."
         )
-    _spec(model)  # a model that cannot be taken apart is refused before anything else
+    task = _task(model)
+    anatomy_of(model)  # a model that cannot be taken apart is refused before anything else
     name = name or getattr(model, "name_or_path", "") or type(model).__name__
-    source = Source(model, tokenizer, name, _task(model))
-    if source.spec.decoder is not None and source.task != "seq2seq_lm":
-        raise UnsupportedModelError(
-            f"{type(model).__name__}: of encoder-decoders only those that generate text can be "
-            "explained (...ForConditionalGeneration, MarianMTModel), or their encoder alone."
-        )
-    return source
+    return Source(model, tokenizer, name, task)
 
 
 def _adapted(model: Any) -> Any:
@@ -115,6 +111,7 @@ def _find_tokenizer(model: Any) -> Any:
         ) from error
 
 
+# What a class is, by how its name ends; those that no ending tells, by transformers' own tables.
 _TASKS: list[tuple[str, Task]] = [
     ("ForSequenceClassification", "classification"),
     ("ForMaskedLM", "masked_lm"),
@@ -125,12 +122,35 @@ _TASKS: list[tuple[str, Task]] = [
     ("ForConditionalGeneration", "seq2seq_lm"),
     ("MTModel", "seq2seq_lm"),
 ]
+_TABLES: list[tuple[str, Task]] = [
+    ("MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES", "seq2seq_lm"),
+    ("MODEL_FOR_CAUSAL_LM_MAPPING_NAMES", "causal_lm"),
+    ("MODEL_FOR_MASKED_LM_MAPPING_NAMES", "masked_lm"),
+    ("MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES", "classification"),
+]
 
 
 def _task(model: nn.Module) -> Task:
+    task = _named_task(model)
+    if task in ("seq2seq_lm", "causal_lm", "masked_lm"):
+        if decodes(model):
+            return "seq2seq_lm"
+        if task == "seq2seq_lm":  # it reads pictures or sound, or has lost its encoder
+            return "causal_lm"
+        if getattr(model.config, "causal", None) is False:
+            return "masked_lm"  # XLM has one class for both
+    return task
+
+
+def _named_task(model: nn.Module) -> Task:
+    from transformers.models.auto import modeling_auto
+
     for cls in type(model).__mro__:  # a user's subclass is still what it derives from
         for ending, task in _TASKS:
             if cls.__name__.endswith(ending):
+                return task
+        for table, task in _TABLES:
+            if cls.__name__ in getattr(modeling_auto, table).values():
                 return task
     name = type(model).__name__
     if "For" in name:

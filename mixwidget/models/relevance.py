@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..blocks import BlockSpec
 from ..tokens import Target
 from . import rules
 from .encode import Encoding
@@ -46,6 +47,11 @@ class Walk:
         self.source, self.encoding, self.trace, self.target = source, encoding, trace, target
         self.signs = torch.tensor([1.0, -1.0][: len(single_targets(target))]).double()
 
+    @property
+    def spec(self) -> BlockSpec:
+        assert self.source.spec is not None  # `check_rules` has seen to it
+        return self.source.spec
+
     def layers(
         self,
         lowest: int = 0,
@@ -53,7 +59,7 @@ class Walk:
         check: Callable[[], None] = lambda: None,
     ) -> Iterator[LayerRelevance]:
         """From the top layer down to `lowest`."""
-        spec = self.source.spec
+        spec = self.spec
         shell = Shell(self.source, self.encoding, self.trace)
         with torch.no_grad():
             layers, hidden = self._forward(shell, lowest, check)
@@ -88,14 +94,14 @@ class Walk:
         layers: list[Tensor | Replay] = []
         for layer, record in enumerate(records):
             check()
-            values = replay(hidden, record, self.source.spec).waiting()
+            values = replay(hidden, record, self.spec).waiting()
             keep = layer >= lowest and values.nbytes() * (len(records) - lowest) <= _KEEP_BYTES
             layers.append(values if keep else hidden)
             hidden = values.output
         return layers, hidden
 
     def _values(self, kept: Tensor | Replay, layer: int) -> Replay:
-        record, spec = self.trace.layers[layer], self.source.spec
+        record, spec = self.trace.layers[layer], self.spec
         return replay(kept, record, spec) if isinstance(kept, Tensor) else kept.ready(record, spec)
 
 

@@ -56,11 +56,11 @@ class Replay:
         return sum(t.numel() * t.element_size() for t in distinct.values())
 
 
-def check_rules(spec: BlockSpec, model_type: str) -> None:
+def check_rules(spec: BlockSpec | None, model_type: str) -> None:
     """Refuse a family whose attention or feed-forward the rules do not cover."""
-    plain = spec.qkv is not None or None not in (spec.query, spec.key, spec.value)
     if (
-        not plain
+        spec is None
+        or (spec.qkv is None and None in (spec.query, spec.key, spec.value))
         or spec.by_hand
         or spec.up is None
         or spec.gate is not None

@@ -29,6 +29,7 @@ def joined(records: list[LayerRecord], source: int, prefix: int) -> list[LayerRe
     before: LayerRecord | None = None
     counts: dict[str, int] = {}
     for record in records:
+        assert record.spec is not None
         crosses = before is not None and record.module is before.module
         if record.spec.decoder is not None:
             rows = columns = sources
@@ -39,16 +40,21 @@ def joined(records: list[LayerRecord], source: int, prefix: int) -> list[LayerRe
         number = counts[kind] = counts.get(kind, -1) + 1
         if crosses:
             assert before is not None
-            record.input = Block(before, before.spec).block_output
+            record.input = _block(before).block_output
         elif record.spec.cross is not None:
             # The first half of a decoder layer: its output is what the second half reads.
             assert record.attention_out is not None
             record.ffn_out = torch.zeros_like(record.input)
             record.output = record.input  # a stand-in, until the block can say
-            record.output = record.ffn_in = Block(record, record.spec).block_output
+            record.output = record.ffn_in = _block(record).block_output
         made.append(_on_axis(record, rows, columns, source + prefix, kind.format(number)))
         before = record
     return made
+
+
+def _block(record: LayerRecord) -> Block:
+    assert record.spec is not None
+    return Block(record, record.spec)
 
 
 def _on_axis(record: LayerRecord, rows: slice, columns: slice, n: int, name: str) -> LayerRecord:

@@ -33,15 +33,20 @@ _WRAPPERS = {"OptimizedModule": "_orig_mod", "CheckpointWrapper": "_checkpoint_w
 _CONTAINERS = (list, dict, set)
 
 
-def shadow(model: M, instead: Mapping[nn.Module, nn.Module] = MappingProxyType({})) -> M:
+def shadow(
+    model: M,
+    instead: Mapping[nn.Module, nn.Module] = MappingProxyType({}),
+    *,
+    as_it_is: bool = False,
+) -> M:
     """The same modules as new objects over the same tensors, in evaluation, attending through
     the tap. Raises `UnsupportedModelError` where weights are not in memory or out of reach.
 
     Args:
         instead: modules that are not made anew, and what stands in their place.
+        as_it_is: attend by the model's own implementation instead.
     """
-    tap.register()
-    maker = _Maker()
+    maker = _Maker(None if as_it_is else tap.NAME)
     for module, other in instead.items():
         maker.remember(module, other)
     made: M = maker.module(model)
@@ -50,6 +55,10 @@ def shadow(model: M, instead: Mapping[nn.Module, nn.Module] = MappingProxyType({
 
 class _Maker(Rebinder):
     """Makes modules anew; by id, so that one used in several places (ALBERT's layers) stays one."""
+
+    def __init__(self, attention: str | None) -> None:
+        super().__init__()
+        self.attention = attention  # the implementation that configs name; None leaves theirs
 
     def is_root(self, value: Any) -> bool:
         return isinstance(value, nn.Module | nn.Parameter)
@@ -156,8 +165,11 @@ class _Maker(Rebinder):
         for name, value in vars(config).items():
             nested = hasattr(value, "_attn_implementation_internal")
             vars(new)[name] = self.twin(value) if nested else value
-        vars(new)["_attn_implementation_internal"] = tap.NAME
+        if self.attention is not None:
+            vars(new)["_attn_implementation_internal"] = self.attention
         vars(new)["_experts_implementation_internal"] = "eager"
+        if vars(new).get("use_cache"):  # passes of ours fill none
+            vars(new)["use_cache"] = False
         return new
 
 

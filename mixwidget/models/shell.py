@@ -81,6 +81,7 @@ class Shell:
     def __init__(self, source: Source, encoding: Encoding, trace: Trace) -> None:
         self.source, self.encoding = source, encoding
         model = source.model
+        assert source.spec is not None  # `check_rules` has seen to it
         self.layers = _Layers(len(trace), trace.layers[0].wrapped)
         stack = all_at(base_of(model), source.spec.layers)
         instead: dict[nn.Module, nn.Module] = dict.fromkeys(stack, self.layers)

@@ -9,8 +9,7 @@ from typing import Any, Literal
 import torch
 
 from ..blocks import BlockSpec
-from ..errors import UnsupportedModelError
-from .families import spec_for
+from .anatomy import Anatomy, anatomy_of
 from .shadow import shadow
 
 Task = Literal[
@@ -28,21 +27,33 @@ class Source:
     task: Task
 
     @cached_property
-    def spec(self) -> BlockSpec:
-        spec = _spec(self.model)
-        alone = spec.decoder is not None and not hasattr(base_of(self.model), "decoder")
-        return spec.but(decoder=None) if alone else spec  # an encoder taken out of its model
+    def anatomy(self) -> Anatomy:
+        """How the model is taken apart. Of the user's own model: found once."""
+        return anatomy_of(self.model)
+
+    @property
+    def spec(self) -> BlockSpec | None:
+        """Where its blocks keep their parts, if that is known."""
+        return self.anatomy.spec
+
+    @property
+    def decodes(self) -> bool:
+        """Whether it is an encoder and a decoder, which reads a text of its own."""
+        return self.anatomy.decodes
 
     def shadowed(self) -> Source:
         """The same with a shadow of the model: what passes are made through."""
-        made = replace(self, model=shadow(self.model))
-        vars(made)["spec"] = self.spec
+        made = replace(self, model=shadow(self.model, as_it_is=self.anatomy.own_attention))
+        vars(made)["anatomy"] = self.anatomy
         return made
 
     @property
     def device(self) -> torch.device:
         """Where inputs go: the device of the embeddings (the rest may be elsewhere)."""
-        return self.model.get_input_embeddings().weight.device
+        try:
+            return self.model.get_input_embeddings().weight.device
+        except (AttributeError, NotImplementedError):  # a model that keeps none, or another kind
+            return next(self.model.parameters()).device
 
     @property
     def labels(self) -> list[str]:
@@ -71,23 +82,3 @@ class Source:
         if isinstance(longest, int) and 0 < longest < 10**9:
             limits.append(longest)
         return min(limits) if limits else None
-
-
-def _spec(model: Any) -> BlockSpec:
-    """From the table of families, else found out by watching the model."""
-    try:
-        return spec_for(model.config)
-    except UnsupportedModelError as unknown:
-        from .discover import discovered
-
-        try:
-            return discovered(model)
-        except UnsupportedModelError as reason:
-            raise UnsupportedModelError(
-                f"{unknown} Its blocks could not be worked out either: {reason}."
-            ) from reason
-
-
-def base_of(model: Any) -> Any:
-    """The model without its head."""
-    return getattr(model, "base_model", model)

@@ -1,118 +1,224 @@
-"""The tap: sees the attention weights and values of every layer of a model, in any family.
+"""The tap: sees the attention of every layer of a model, in any family.
 
-transformers sends almost every model's attention through one table of functions. We add
-an entry that computes plain attention and hands weights and values to whoever records; a
-shadow's configs name it.
+While a shadow runs, every torch function on this thread is looked at, and one pattern is picked
+out: a softmax, perhaps dropout, a change of type or shape, then a product with the values. All
+families compute attention so once their implementation is "eager"; nothing has to be known of a
+family, and the model's own code decides on masks, sinks, caps and biases.
 """
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Callable, Iterator
+import string
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
-NAME = "mixwidget"
-
-# Called as sink(module, weights, values, out) for each attention computed on this thread.
-Sink = Callable[[nn.Module, Tensor, Tensor], None]
-_listening = threading.local()
+from ..blocks import Attention
 
 
-def repeat_heads(states: Tensor, heads: int) -> Tensor:
-    """[..., kv_heads, n, d] -> [..., heads, n, d] for grouped key and value heads."""
-    groups = heads // states.shape[-3]
-    return states if groups == 1 else states.repeat_interleave(groups, dim=-3)
+def words(listed: str) -> frozenset[str]:
+    """Names as a set."""
+    return frozenset(listed.split())
 
 
-def tapped_attention(
-    module: nn.Module,
+# What every modelling file computes itself, in plain functions.
+NAME = "eager"
+
+_PRODUCTS = {"matmul", "bmm", "einsum"}
+# What attention weights may become between the softmax and the product. A slice takes the
+# column of a sink away.
+_ON_THE_WAY = words(
+    "dropout to type type_as float half double view reshape contiguous unsqueeze squeeze "
+    "getitem narrow mul rmul where masked_fill nan_to_num clone flatten unflatten expand "
+    "transpose permute alpha_dropout softmax cast sub view_as add"
+)
+
+
+# Called with each attention that is computed; what it returns stands in for the product.
+Sink = Callable[[Attention], Tensor | None]
+
+
+class Watching(TorchFunctionMode):
+    """Sends each attention of a pass to `sink`.
+
+    Args:
+        lengths: how many tokens there are on either side of an attention of this text; products
+            of other sizes (a router's softmax with its experts) are not attention.
+    """
+
+    def __init__(self, sink: Sink, lengths: set[int]) -> None:
+        super().__init__()
+        self.sink, self.lengths = sink, lengths
+        self.paused = False
+        self.odd: set[tuple[int, int]] = set()  # sizes of products that looked like attention
+        self._weights: list[Tensor] = []  # the last softmax and what it has become since
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "").strip("_")
+        if name == "scaled_dot_product_attention":
+            weights, values = _plain_weights(*args, **kwargs)
+            self._weights = [weights]
+            func, args, kwargs, name = torch.matmul, (weights, values), {}, "matmul"
+        if self._weights and name in _PRODUCTS:
+            found = self._product(name, func, args)
+            if found is not None:
+                return found
+        result = self.run(name, func, args, kwargs)
+        if name == "softmax" and isinstance(result, Tensor):
+            self._weights = [result]
+        elif self._weights and name in _ON_THE_WAY and isinstance(result, Tensor):
+            known = args and self._is_weights(args[0])
+            if known and not self._is_weights(result):
+                self._weights.append(result)
+        return result
+
+    def run(self, name: str, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Any other function: called as it is."""
+        return func(*args, **kwargs)
+
+    def _is_weights(self, tensor: Any) -> bool:
+        return any(tensor is known for known in self._weights)
+
+    def _product(self, name: str, func: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """The result of a product that is attention; None if this one is not."""
+        if name == "einsum":
+            equation, *operands = args
+            if len(operands) == 1 and isinstance(operands[0], list | tuple):
+                operands = list(operands[0])
+            if len(operands) != 2 or "..." in equation or not isinstance(equation, str):
+                return None
+            parts = equation.replace(" ", "").split("->")
+            labels = parts[0].split(",")
+            if len(parts) != 2 or not self._is_weights(operands[0]):
+                return None
+            form = (labels[0], labels[1], parts[1])
+            return self._attention(operands[0], operands[1], form, None)
+        if len(args) < 2 or not self._is_weights(args[0]) or args[0].dim() < 3:
+            return None
+        weights, values = args[0], args[1]
+        if values.dim() < 3:
+            return None
+        lead = torch.broadcast_shapes(weights.shape[:-2], values.shape[:-2])
+        names = string.ascii_lowercase[: len(lead)]
+        wide = weights.expand(*lead, *weights.shape[-2:])
+        short = names[len(lead) - (values.dim() - 2) :]
+        return self._attention(wide, values, (names + "RC", short + "CD", names + "RD"), func)
+
+    def _attention(
+        self,
+        weights: Tensor,
+        values: Tensor,
+        labels: tuple[str, str, str],
+        func: Callable[..., Any] | None,
+    ) -> Tensor | None:
+        form = _form(weights, values, labels)
+        if form is None:
+            return None
+        heads, row, column, feature = form
+        of_weights, of_values, of_result = labels
+        sizes = (weights.shape[of_weights.index(row)], weights.shape[of_weights.index(column)])
+        if not set(sizes) <= self.lengths:
+            self.odd.add((int(sizes[0]), int(sizes[1])))
+            return None
+        self._weights = []
+        # A new tensor on the way to the product: gradients reach the weights by head, whatever
+        # the layout the model keeps them in.
+        order = [of_weights.index(label) for label in (*heads, row, column)]
+        apart = weights.permute(order)
+        node = apart.reshape(1, -1, *sizes)
+        back = [order.index(i) for i in range(len(order))]
+        given = node.reshape(apart.shape).permute(back)
+
+        def again(states: Tensor) -> Tensor:
+            if func is not None:
+                made: Tensor = func(given, states)
+                return made
+            return torch.einsum(f"{of_weights},{of_values}->{of_result}", given, states)
+
+        shape = [apart.shape[i] for i in range(len(heads))]
+
+        def by_head(like: Tensor) -> Tensor:
+            there = [of_result.index(label) for label in (*heads, row, feature)]
+            return like.permute(there).reshape(-1, sizes[0], like.shape[there[-1]])
+
+        result = again(values)
+        found = Attention(
+            node,
+            _values_by_head(values, of_values, heads, shape, column, feature),
+            result,
+            again,
+            values,
+            of_values.index(column),
+            by_head,
+        )
+        instead = self.sink(found)
+        return result if instead is None else instead
+
+
+def _form(
+    weights: Tensor, values: Tensor, labels: tuple[str, str, str]
+) -> tuple[str, str, str, str] | None:
+    """Which labels of a product are heads, rows, columns and features; None if it has another
+    form than attention."""
+    of_weights, of_values, of_result = labels
+    if len(of_weights) != weights.dim() or len(of_values) != values.dim():
+        return None
+    columns = [c for c in of_weights if c in of_values and c not in of_result]
+    rows = [c for c in of_weights if c not in of_values and c in of_result]
+    features = [c for c in of_values if c not in of_weights and c in of_result]
+    if len(columns) != 1 or len(features) != 1 or not rows:
+        return None
+    # A head that values do not have is one that shares them: of several such labels the rows
+    # are the last, and of several layouts the one whose size is that of the columns.
+    row = rows[-1]
+    heads = "".join(c for c in of_weights if c not in (row, columns[0]))
+    return heads, row, columns[0], features[0]
+
+
+def _values_by_head(
+    values: Tensor, labels: str, heads: str, shape: list[int], column: str, feature: str
+) -> Tensor:
+    """[H, columns, d_head], shared values repeated for each head that reads them."""
+    present = [label for label in heads if label in labels]
+    moved = values.permute([labels.index(label) for label in (*present, column, feature)])
+    for place, label in enumerate(heads):
+        if label not in present:
+            moved = moved.unsqueeze(place)
+    moved = moved.expand(*shape, *moved.shape[-2:])
+    return moved.reshape(-1, *moved.shape[-2:])
+
+
+def _plain_weights(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    attention_mask: Tensor | None,
-    scaling: float | None = None,
-    dropout: float = 0.0,
-    softcap: float | None = None,
-    s_aux: Tensor | None = None,
-    position_bias: Tensor | None = None,
-    is_causal: bool | None = None,
-    **_: Any,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Attention as the papers write it, in the order of operations of eager attention.
-
-    Also correct for a pass that is not ours: another thread may run the model while it is
-    switched over, and may bring the mask of another implementation (boolean, or none).
-    Returns ([batch, n, heads, d], [batch, heads, n, n]).
-    """
-    heads = query.shape[1]
-    values = repeat_heads(value, heads)
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    scores = torch.matmul(query, repeat_heads(key, heads).transpose(-1, -2)) * scale
-    if softcap is not None:
-        scores = torch.tanh(scores / softcap) * softcap
-    if position_bias is not None:
-        scores = scores + position_bias
-    scores = _masked(scores, attention_mask, module, is_causal)
-    if s_aux is not None:  # attention sinks: a slot that takes weight and gives no value
-        sink = s_aux.reshape(1, -1, 1, 1).expand(scores.shape[0], -1, scores.shape[2], 1)
-        weights = torch.softmax(torch.cat([scores, sink.to(scores)], -1), -1, _wide(scores))
-        weights = weights[..., :-1]
-    else:
-        weights = torch.softmax(scores, -1, _wide(scores))
-    weights = weights.to(query.dtype)
-    if dropout and module.training:
-        weights = nn.functional.dropout(weights, dropout)
-    sink_fn: Sink | None = getattr(_listening, "sink", None)
-    if sink_fn is not None:
-        weights = _tracked(weights)
-        sink_fn(module, weights, values)
-    return torch.matmul(weights, values).transpose(1, 2).contiguous(), weights
-
-
-def _tracked(weights: Tensor) -> Tensor:
-    """Attention weights as a node of the graph even where nothing below asks for gradients."""
-    return weights if weights.requires_grad or not torch.is_grad_enabled() else weights.clone()
-
-
-def _wide(scores: Tensor) -> torch.dtype:
-    return scores.dtype if scores.dtype == torch.float64 else torch.float32
-
-
-def _masked(
-    scores: Tensor, mask: Tensor | None, module: nn.Module, is_causal: bool | None
-) -> Tensor:
-    rows, columns = scores.shape[-2:]
-    if mask is None:
-        causal = getattr(module, "is_causal", False) if is_causal is None else is_causal
-        if not causal or rows == 1:
-            return scores
-        ones = torch.ones(rows, columns, dtype=torch.bool, device=scores.device)
-        mask = ones.tril(columns - rows)
-    mask = mask[..., :columns]
-    if mask.dtype == torch.bool:
-        return scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return scores + mask
-
-
-def register() -> None:
-    """Make the entry known to transformers under `NAME`."""
-    from transformers import AttentionInterface
-    from transformers.masking_utils import AttentionMaskInterface, eager_mask
-
-    AttentionInterface.register(NAME, tapped_attention)
-    AttentionMaskInterface.register(NAME, eager_mask)
-
-
-@contextlib.contextmanager
-def listening(sink: Sink) -> Iterator[None]:
-    """Send the attention computed on this thread to `sink`."""
-    before = getattr(_listening, "sink", None)
-    _listening.sink = sink
-    try:
-        yield
-    finally:
-        _listening.sink = before
+    """Weights and values of torch's fused attention, of which only the result could be seen."""
+    if enable_gqa:
+        groups = query.shape[-3] // key.shape[-3]
+        key, value = (t.repeat_interleave(groups, -3) for t in (key, value))
+    factor = query.shape[-1] ** -0.5 if scale is None else scale
+    scores = query @ key.transpose(-1, -2) * factor
+    if is_causal:
+        ones = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device)
+        scores = scores.masked_fill(~ones.tril(), -torch.inf)
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        scores = scores.masked_fill(~attn_mask, -torch.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    return nn.functional.softmax(scores, -1), value

@@ -20,7 +20,7 @@ def default_focus(source: Source, encoding: Encoding) -> int:
     """[CLS] for classifiers, the mask for masked LMs, the last token for causal models."""
     if source.task == "masked_lm" and (masks := _masks(source, encoding)):
         return masks[0]
-    last = source.spec.causal or source.task == "seq2seq_lm"
+    last = source.anatomy.causal or source.decodes
     return len(encoding.tokens) - 1 if last else 0
 
 

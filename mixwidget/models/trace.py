@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from ..blocks import Block, BlockSpec, LayerRecord, all_at, at
-from ..errors import NumericsError, UnsupportedModelError
-from . import tap
-from .seq2seq import identity_elsewhere, joined
-from .source import base_of
-from .thread import as_it_was
-from .watch import Watching
+from ..blocks import Block, LayerRecord, Placed, TapedBlock
+from ..errors import UnsupportedModelError
+from .seq2seq import identity_elsewhere
 
 
 class Trace:
@@ -31,9 +24,9 @@ class Trace:
     """
 
     def __init__(
-        self, spec: BlockSpec, inputs: Mapping[str, Tensor], layers: list[LayerRecord], output: Any
+        self, inputs: Mapping[str, Tensor], layers: list[LayerRecord], output: Any
     ) -> None:
-        self.spec, self.inputs, self.layers, self.output = spec, inputs, layers, output
+        self.inputs, self.layers, self.output = inputs, layers, output
         self._blocks: dict[int, Block] = {}
 
     def __len__(self) -> int:
@@ -41,18 +34,39 @@ class Trace:
 
     @property
     def tokens(self) -> int:
-        return int(self.layers[0].input.shape[-2])
+        first = self.layers[0]
+        return int(first.input.shape[-2]) if first.place is None else first.place.tokens
+
+    @property
+    def attending(self) -> list[int]:
+        """The layers that compute an attention; the others mix tokens in another way."""
+        return [i for i, layer in enumerate(self.layers) if layer.weights is not None]
+
+    def written(self, layer: int) -> float:
+        """The share of what leaves a layer that the layer wrote: the length of its change to the
+        stream over that and the stream's, averaged over tokens."""
+        record = self.layers[layer]
+        assert record.output is not None
+        change = (record.output - record.input).norm(dim=-1)
+        return float((change / (change + record.input.norm(dim=-1)).clamp(min=1e-30)).mean())
 
     @property
     def heads(self) -> int:
-        weights = self.layers[0].weights
-        return 0 if weights is None else int(weights.shape[0])
+        return int(self.weights(self.attending[0]).shape[-3])
 
     def weights(self, layer: int) -> Tensor:
-        """Attention weights of a layer, [H, n, n]."""
-        weights = self.layers[layer].weights
-        assert weights is not None  # `record` refuses a pass without attention
-        return weights
+        """Attention weights of a layer, [H, n, n]; of a pass with a graph [1, H, rows, columns],
+        the node that the product with the values reads."""
+        record = self.layers[layer]
+        assert record.weights is not None  # asked of layers that attend
+        if record.place is None or record.weights.dim() == 4:
+            return record.weights
+        return record.place.weights(record.weights)
+
+    def on_axis(self, layer: int, tensor: Tensor) -> Tensor:
+        """[1, H, rows, columns] of a pass with a graph, or its gradient, as [H, n, n]."""
+        place = self.layers[layer].place
+        return tensor[0] if place is None else place.weights(tensor[0])
 
     def block(self, layer: int) -> Block:
         """The layer taken apart into what each token contributed.
@@ -61,9 +75,26 @@ class Trace:
         """
         block = self._blocks.get(layer)
         if block is None:
-            block = Block(self.layers[layer], self.layers[layer].spec)
+            block = self._taken_apart(self.layers[layer])
             self._blocks = {layer: block}
         return block
+
+    def _taken_apart(self, record: LayerRecord) -> Block:
+        taped = record.taped
+        if taped is None:
+            assert record.spec is not None
+            return Block(record, record.spec)
+        assert record.output is not None
+        return TapedBlock(
+            taped.nodes,
+            taped.stream,
+            taped.end,
+            record.output,
+            record.place or Placed(self.tokens),
+            taped.known,
+            taped.number,
+            taped.again,
+        )
 
     def completed(self, layer: int, map: Tensor) -> Tensor:
         """A layer's map with the tokens that it leaves alone kept as they are."""
@@ -77,6 +108,8 @@ class Trace:
 
     def adds_up(self, layer: int) -> float:
         """How far the parts are from the model's own numbers in this layer, relative."""
+        if self.layers[layer].weights is None:
+            return 0.0  # nothing was taken apart
         return self.block(layer).adds_up()
 
     def nbytes(self) -> int:
@@ -87,171 +120,25 @@ class Trace:
         return sum(t.numel() * t.element_size() for t in tensors)
 
 
-@as_it_was
-def record(
-    model: nn.Module,
-    inputs: Mapping[str, Tensor],
-    spec: BlockSpec,
-    *,
-    keep_graph: bool = False,
-    check: Callable[[], None] | None = None,
-) -> Trace:
-    """Run `model` once on one text and record every layer.
-
-    Args:
-        model: a shadow. It gets hooks for the length of the pass.
-        inputs: keyword arguments of the model with a batch of one.
-        keep_graph: keep the autograd graph, for methods that differentiate the pass. The
-            inputs must then hold a tensor that requires gradients (`inputs_embeds`).
-        check: called before each layer; may raise to stop the pass.
-    """
-    recorder = _Recorder(model, spec, keep_graph, check)
-    with (
-        recorder.hooks(),
-        Watching(recorder.attention) if spec.by_hand else tap.listening(recorder.attention),
-        torch.set_grad_enabled(keep_graph),
-    ):
-        output = model(**inputs, **plain_output(model))
-    layers = recorder.finished()
-    if spec.decoder is not None:
-        sizes = (inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids"))
-        layers = joined(layers, *sizes)
-    return Trace(spec, inputs, layers, output)
-
-
 def plain_output(model: nn.Module) -> dict[str, Any]:
     """Arguments that keep the pass plain: a result with names, and no cache to fill."""
-    if not _takes_return_dict(vars(model).get("forward", type(model).forward)):
+    taken = _taken(vars(model).get("forward", type(model).forward))
+    if not taken & {"return_dict", "**"}:
         raise UnsupportedModelError(
             f"The forward of {type(model).__name__} takes no return_dict, so its results cannot be "
             "asked for by name. Let it take **kwargs and hand them on to the model inside."
         )
-    plain: dict[str, Any] = {"return_dict": True}
-    if getattr(getattr(model, "config", None), "use_cache", None):
-        plain["use_cache"] = False
-    return plain
+    # One that only hands it on may set it itself; the configs of a shadow say it, too.
+    return {"return_dict": True, **({"use_cache": False} if "use_cache" in taken else {})}
 
 
 @functools.lru_cache(64)
-def _takes_return_dict(forward: Any) -> bool:
-    taken = inspect.signature(forward).parameters
-    return "return_dict" in taken or any(p.kind is p.VAR_KEYWORD for p in taken.values())
+def _taken(forward: Any) -> set[str]:
+    """Names of what a forward takes, "**" if it takes any."""
+    named = inspect.signature(forward).parameters
+    return {*named, *("**" for p in named.values() if p.kind is p.VAR_KEYWORD)}
 
 
-class _Recorder:
-    """Collects `LayerRecord`s while a shadow runs."""
-
-    def __init__(
-        self,
-        model: nn.Module,
-        spec: BlockSpec,
-        keep_graph: bool,
-        check: Callable[[], None] | None,
-    ) -> None:
-        self.model, self.spec, self.keep_graph, self.check = model, spec, keep_graph, check
-        self.records: list[LayerRecord] = []
-        self.current: list[LayerRecord] = []  # the blocks of the layer that runs
-
-    def keep(self, tensor: Tensor) -> Tensor:
-        """One text's part of a tensor, in a precision fit for differences."""
-        tensor = tensor[0] if self.keep_graph else tensor.detach()[0]
-        return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
-
-    def keep_rows(self, tensor: Tensor) -> Tensor:
-        """The same for vectors that a family may have joined over batch and tokens, or that it
-        adds to in place afterwards."""
-        rows = self.keep(tensor.reshape(1, -1, tensor.shape[-1]))
-        return rows if self.keep_graph else rows.clone()
-
-    def attention(self, module: nn.Module, weights: Tensor, values: Tensor) -> None:
-        for block in self.current:
-            if block.weights is None:
-                block.weights = weights if self.keep_graph else self.keep(weights)
-                block.values = self.keep(values)
-                return
-
-    @contextlib.contextmanager
-    def hooks(self) -> Iterator[None]:
-        """Hooks on the layers and some of their parts; all gone when the block ends."""
-        handles: list[Any] = []
-        stacks = [self.spec] if self.spec.decoder is None else [self.spec, self.spec.decoder]
-        try:
-            for stack in stacks:
-                for layer in all_at(base_of(self.model), stack.layers):
-                    handles.extend(self._hooks_on(layer, stack))
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
-
-    def _hooks_on(self, layer: nn.Module, stack: BlockSpec) -> Iterator[Any]:
-        blocks = stack.blocks()
-        enter = partial(self._enter, blocks)
-        yield layer.register_forward_pre_hook(enter, with_kwargs=True)
-        yield layer.register_forward_hook(self._leave, with_kwargs=True)
-        for number, spec in enumerate(blocks):
-            out = at(layer, spec.out)
-            yield out.register_forward_hook(partial(self._attention_out, number))
-        last = blocks[-1]
-        if last.down is not None:
-            first = at(layer, last.gate_up or last.up or last.down)
-            yield first.register_forward_pre_hook(self._ffn_in)
-            yield at(layer, last.down).register_forward_hook(self._ffn_out)
-
-    def _enter(
-        self,
-        blocks: list[BlockSpec],
-        module: nn.Module,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> None:
-        if self.check is not None:
-            self.check()
-        hidden = args[0] if args else kwargs["hidden_states"]
-        arguments = {k: v for k, v in kwargs.items() if k != "hidden_states"}
-        arguments["args"] = args[1:]
-        # With a graph the whole tensor is kept: its slice would be a leaf beside the path.
-        read = hidden if self.keep_graph else self.keep(hidden)
-        self.current = [LayerRecord(module, spec, read, arguments) for spec in blocks]
-        self.records.extend(self.current)
-
-    def _leave(
-        self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-    ) -> None:
-        hidden = result[0] if isinstance(result, tuple) else result
-        for block in self.current:
-            block.wrapped = isinstance(result, tuple)
-            block.output = hidden if self.keep_graph else self.keep(hidden)
-        self.current = []
-
-    def _attention_out(
-        self, number: int, module: nn.Module, args: tuple[Any, ...], result: Tensor
-    ) -> None:
-        if self.current and self.current[number].attention_out is None:
-            self.current[number].attention_out = self.keep_rows(result)
-
-    def _ffn_in(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        if self.current:
-            self.current[-1].ffn_in = self.keep_rows(args[0])
-
-    def _ffn_out(self, module: nn.Module, args: tuple[Any, ...], result: Tensor) -> None:
-        if self.current:
-            self.current[-1].ffn_out = self.keep_rows(result)
-
-    def finished(self) -> list[LayerRecord]:
-        if not self.records:
-            raise UnsupportedModelError(
-                f"{type(self.model).__name__} ran none of the layers its block spec names."
-            )
-        for number, layer in enumerate(self.records):
-            if layer.weights is None or layer.output is None:
-                raise UnsupportedModelError(
-                    f"Layer {number} of {type(self.model).__name__} computed no attention that "
-                    "could be recorded: it does not go through transformers' AttentionInterface."
-                )
-            if not bool(torch.isfinite(layer.output).all()):
-                raise NumericsError(
-                    f"The output of layer {number} holds NaN or infinity. The model's own "
-                    "numbers are broken there; look at that layer's weights."
-                )
-        return self.records
+def base_of(model: Any) -> Any:
+    """The model without its head."""
+    return getattr(model, "base_model", model)

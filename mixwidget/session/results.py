@@ -175,6 +175,8 @@ def text_array(case: Case, want: Want) -> Array | None:
     if want.what not in ("heads", "head_stats") or not case.recorded:
         return None
     trace, n = case.trace(), len(case.encoding.tokens)
+    if len(trace.attending) < len(trace):
+        return None
     if any(trace.weights(layer).shape[-2:] != (n, n) for layer in range(len(trace))):
         return None  # an encoder-decoder: a layer's heads see only some of the tokens
     if want.what == "heads":

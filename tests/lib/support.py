@@ -15,7 +15,7 @@ from mixwidget.engine import assemble, parts, prepare, start
 from mixwidget.errors import UnsupportedMethodError
 from mixwidget.methods.registry import all_methods
 from tests.lib import tiny, wrapped
-from tests.models.test_discover import UNKNOWN
+from tests.models.test_tape import UNKNOWN
 
 PAGE = Path(__file__).parents[2] / "docs" / "support.md"
 TEXT = "the film is not bad ."
@@ -117,8 +117,9 @@ def table() -> str:
     ]
     others = [
         "",
-        "Models of other families are worked out by watching one short pass, and accepted if all",
-        "their layers add up. Tried in the tests: "
+        "Models of other families are taken apart without a table: one pass is followed from each",
+        "layer's input and attention to its output, and what is found must add up (see",
+        "[Architecture](architecture.md)). Tried in the tests: "
         + ", ".join(f"`{name}`" for name in sorted(UNKNOWN))
         + ".",
     ]

@@ -10,7 +10,7 @@ from mixwidget.engine import prepare
 from mixwidget.errors import UnsupportedModelError
 from mixwidget.models import record, register_family, shadow, spec_for
 from mixwidget.models.families import _FAMILIES, families
-from mixwidget.models.tap import tapped_attention
+from mixwidget.models.tap import Watching
 from tests.lib import tiny
 
 TEXT = "the plot is thin but the acting is never boring ."
@@ -157,9 +157,18 @@ def test_families_can_be_added_but_not_twice():
     del _FAMILIES["quite_new"]
 
 
+def watched(compute):
+    """The attention that is seen while something is computed, and the result."""
+    seen = []
+    with Watching(lambda found: seen.append(found), {6}):
+        result = compute()
+    (found,) = seen
+    return found, result
+
+
 @pytest.mark.parametrize("kind", ["none", "bool", "float"])
 def test_tap_reads_every_kind_of_mask(kind):
-    """Another thread's pass may bring the mask of another attention implementation."""
+    """Fused attention is computed in the open, whatever the mask it is given."""
     torch.manual_seed(0)
     query, key, value = (torch.randn(1, 4, 6, 8) for _ in range(3))
     allowed = torch.ones(6, 6, dtype=torch.bool).tril()
@@ -170,12 +179,12 @@ def test_tap_reads_every_kind_of_mask(kind):
             None, None
         ],
     }[kind]
-    module = torch.nn.Module()
-    module.is_causal = True
-    out, weights = tapped_attention(module, query, key, value, mask)
-    expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-    assert torch.allclose(out, expected.transpose(1, 2), atol=1e-6)
-    assert not weights.triu(1).any()
+    fused = torch.nn.functional.scaled_dot_product_attention
+    expected = fused(query, key, value, is_causal=True)
+    found, out = watched(lambda: fused(query, key, value, mask, is_causal=kind == "none"))
+    assert torch.allclose(out, expected, atol=1e-6)
+    assert not found.weights.triu(1).any()
+    assert torch.equal(found.values, value[0])
 
 
 def test_tap_gives_sinks_weight_and_no_value():
@@ -183,9 +192,46 @@ def test_tap_gives_sinks_weight_and_no_value():
     torch.manual_seed(0)
     query, key, value = (torch.randn(1, 4, 6, 8) for _ in range(3))
     sinks = torch.randn(4)
-    out, weights = tapped_attention(torch.nn.Module(), query, key, value, None, s_aux=sinks)
     scores = query @ key.transpose(-1, -2) * 8**-0.5
+
+    def attend():
+        column = sinks.reshape(1, -1, 1, 1).expand(1, 4, 6, 1)
+        weights = torch.cat([scores, column], -1).softmax(-1)
+        return torch.matmul(weights[..., :-1], value).transpose(1, 2)
+
+    found, out = watched(attend)
+    weights = found.weights
     total = scores.exp().sum(-1, keepdim=True) + sinks.exp()[None, :, None, None]
     assert torch.allclose(weights, scores.exp() / total, atol=1e-6)
     assert torch.allclose(out, (weights @ value).transpose(1, 2), atol=1e-6)
     assert (weights.sum(-1) < 1).all()
+
+
+@pytest.mark.parametrize(
+    "equation", ["bhij,bhjd->bhid", "bhij,bjhd->bihd", "ijbh,jbhd->ibhd", "bhij,bjd->bhid"]
+)
+def test_tap_reads_every_layout(equation):
+    """Weights by head and values by head, however the product is written."""
+    torch.manual_seed(0)
+    sizes = {"b": 1, "h": 4, "i": 6, "j": 6, "d": 8}
+    left, right, _ = equation.replace("->", ",").split(",")
+    weights = torch.randn([sizes[c] for c in left]).softmax(left.index("j"))
+    values = torch.randn([sizes[c] for c in right])
+    found, result = watched(
+        lambda: torch.einsum(equation, torch.log(weights).softmax(left.index("j")), values)
+    )
+    assert torch.allclose(result, torch.einsum(equation, weights, values), atol=1e-6)
+    by_head = torch.einsum(f"{left}->hij", weights)
+    assert torch.allclose(found.weights[0], by_head, atol=1e-6)
+    assert torch.allclose(found.by_head(result), by_head @ found.values, atol=1e-6)
+    gone = values.index_fill(right.index("j"), torch.tensor([2]), 0.0)
+    expected = torch.einsum(equation, weights, gone)
+    assert torch.allclose(found.without(2), expected, atol=1e-6)
+
+
+def test_what_is_no_attention_is_left_alone():
+    """A router's softmax over experts, multiplied with what they give."""
+    seen = []
+    with Watching(lambda found: seen.append(found), {6}):
+        torch.matmul(torch.randn(1, 6, 4).softmax(-1), torch.randn(1, 4, 8))
+    assert not seen

@@ -1,0 +1,189 @@
+"""Every model type of the installed transformers, tiny, through the engine and against references.
+
+    python -m benchmarks.breadth                     # all types; writes docs/support.md
+    python -m benchmarks.breadth causal llama gpt2   # some types of one task; prints only
+
+Each type runs in a process of its own. The references know nothing of the engine: attention is
+what the model itself gives out (`output_attentions`), GAE is autograd from there, Value Zeroing
+really zeroes the values of a token in every layer, one level below torch's functions, and logits
+are those of the model as it came.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks import shrunk
+
+METHODS = ("raw_attention", "alti", "value_zeroing", "attcat", "gae")
+TEXT, PREFIX = "the film is not bad and deep", "a good old film"
+SECONDS = 180
+PAGE = Path(__file__).parent.parent / "docs" / "support.md"
+
+
+@dataclass
+class Outcome:
+    """What became of one type with one head."""
+
+    model_type: str
+    task: str
+    built: str = ""  # why it could not be built, if so
+    methods: dict[str, str] = field(default_factory=dict)  # "" or the refusal
+    differs: dict[str, float] = field(default_factory=dict)  # from the references, where too far
+    compared: list[str] = field(default_factory=list)
+    crash: str = ""
+    adds_up: float = 0.0
+    unlike: int = 0  # layers without attention
+
+    @property
+    def verdict(self) -> str:
+        if self.built:
+            return "not built"
+        if self.crash:
+            return "crash"
+        if self.differs:
+            return "wrong"
+        refused = [m for m, reason in self.methods.items() if reason]
+        if not refused:
+            return "works"
+        return "refused" if len(refused) == len(METHODS) else "in part"
+
+
+def examined(model_type: str, task: str) -> Outcome:
+    """One type, in this process."""
+    import torch
+
+    torch.set_num_threads(1)
+    outcome = Outcome(model_type, task)
+    try:
+        model = shrunk.build(model_type, task)
+        again = shrunk.build(model_type, task)
+        try:
+            eager = shrunk.build(model_type, task, attn_implementation="eager")
+        except Exception:
+            eager = again
+    except Exception as error:
+        outcome.built = _line(error)
+        return outcome
+    try:
+        _examine(model, again, eager, task, outcome)
+    except Exception as error:
+        import traceback
+
+        outcome.crash = f"{type(error).__name__}: {error} {traceback.format_exc()[-300:]}"
+    return outcome
+
+
+def _line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error).strip().splitlines()[:1]}"
+
+
+def _examine(model: Any, reference: Any, eager: Any, task: str, outcome: Outcome) -> None:
+    from mixwidget.engine import explain, prepare
+    from mixwidget.errors import MixwidgetError
+
+    tokenizer = shrunk.tokenizer()
+    pair = PREFIX if task == "encoder-decoder" else None
+    found = {}
+    for method in METHODS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                found[method] = explain(model, TEXT, method, tokenizer=tokenizer, text_pair=pair)
+                outcome.methods[method] = ""
+                outcome.adds_up = max(outcome.adds_up, *found[method].info["adds_up"])
+            except MixwidgetError as error:
+                outcome.methods[method] = str(error)
+                # A refusal is in words: of the typed ones, none that passes an error on.
+                if any(word in str(error) for word in ("Error", "Traceback", "NoneType")):
+                    outcome.crash = f"unclear: {error}"
+    if not found:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        case = prepare(model, TEXT, tokenizer=tokenizer, text_pair=pair)
+        trace = case.trace()
+    outcome.unlike = len(trace) - len(trace.attending)
+    if outcome.adds_up > 1e-3:
+        outcome.differs["adds_up"] = outcome.adds_up
+    from benchmarks import references
+
+    references.compare(reference, eager, case, found, outcome)
+
+
+def run(jobs: list[tuple[str, str]], workers: int = 2) -> list[Outcome]:
+    context = multiprocessing.get_context("fork")
+
+    def one(job: tuple[str, str]) -> Outcome:
+        queue = context.Queue()
+
+        def child() -> None:
+            queue.put(asdict(examined(*job)))
+
+        process = context.Process(target=child)
+        process.start()
+        try:
+            outcome = Outcome(**queue.get(timeout=SECONDS))
+            print(job, outcome.verdict, outcome.built or outcome.crash or outcome.differs or
+                  sorted(set(outcome.methods.values())), file=sys.stderr, flush=True)  # fmt: skip
+            return outcome
+        except Exception:
+            return Outcome(*job, crash=f"no answer in {SECONDS} s")
+        finally:
+            process.kill()
+            process.join()
+
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(one, jobs))
+
+
+def warm_up() -> None:
+    """Import what all types share before processes are forked."""
+    import transformers
+
+    import mixwidget.engine
+    import mixwidget.methods.registry
+
+    transformers.logging.set_verbosity_error()
+    mixwidget.methods.registry.all_methods()
+    for model_type, task in (("llama", "causal"), ("t5", "encoder-decoder"), ("gemma3", "causal"),
+                             ("bert", "masked"), ("mixtral", "classifier")):  # fmt: skip
+        shrunk.build(model_type, task)
+
+
+def main(arguments: list[str] | None = None) -> list[Outcome]:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("task", nargs="?", choices=[*shrunk.HEADS, "all"], default="all")
+    parser.add_argument("types", nargs="*")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args(arguments)
+    warm_up()
+    tasks = list(shrunk.HEADS) if given.task == "all" else [given.task]
+    jobs = [(t, k) for k in tasks for t in shrunk.types(k) if not given.types or t in given.types]
+    outcomes = run(jobs)
+    for task in tasks:
+        mine = [o for o in outcomes if o.task == task]
+        counts = {
+            v: sum(o.verdict == v for o in mine) for v in dict.fromkeys(o.verdict for o in mine)
+        }
+        print(f"== {task}: {counts}")
+        for o in mine:
+            if o.verdict != "works" or given.types:
+                reasons = sorted({r for r in o.methods.values() if r})
+                print(f"  {o.model_type}: {o.verdict} {o.built or o.crash or o.differs or reasons}"
+                      f" compared={','.join(o.compared)}")  # fmt: skip
+    if given.json:
+        given.json.write_text(json.dumps([asdict(o) for o in outcomes], indent=1))
+    return outcomes
+
+
+if __name__ == "__main__":
+    main()

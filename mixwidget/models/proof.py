@@ -1,0 +1,90 @@
+"""The proof that the pass that is recorded is the model's own: its output is compared, once per
+model, with that of a second shadow which attends by the model's own implementation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import UnsupportedModelError
+from .shadow import shadow
+from .trace import Trace, plain_output
+
+# Relative to the largest number of the output.
+_REFUSED = 1e-3
+_MISSED = 1e-2
+_HALF_WARNED, _HALF_REFUSED = 1e-2, 1e-1
+
+
+def check_same(model: nn.Module, inputs: Mapping[str, Tensor], recorded: Any) -> None:
+    """Refuse a model whose recorded pass gave other numbers than it gives by itself."""
+    own = _own(model, inputs)
+    if own is None:
+        return
+    made = _numbers(recorded)
+    error = _gap(made, own)
+    half = made.dtype not in (torch.float32, torch.float64)
+    if error > (_HALF_REFUSED if half else _REFUSED):
+        again = _own(model, inputs)
+        if again is not None and _gap(again, own) > error / 10:
+            raise UnsupportedModelError(
+                f"{type(model).__name__} gives other numbers each time it runs on the same text "
+                "(it draws at random also in evaluation), so no one pass of it can be explained."
+            )
+        raise UnsupportedModelError(
+            f"{type(model).__name__} computes something else when its attention is looked at: its "
+            f"output moves by {error:.1%} of the largest number. What it does with another "
+            "implementation of attention (a mask of its own, a different kernel) is not "
+            "understood, and maps of that pass would not be of this model."
+        )
+    # Of bfloat16 three digits are not to be had.
+    if half and error > max(_HALF_WARNED, 10 * torch.finfo(made.dtype).eps):
+        warnings.warn(
+            f"{type(model).__name__}: in half precision the recorded pass differs from the "
+            f"model's own by {error:.1%} of its largest number. Load it in float32 to be sure.",
+            stacklevel=6,
+        )
+
+
+def check_taken_apart(model: nn.Module, trace: Trace, errors: dict[int, float]) -> None:
+    """Refuse a model whose layers write what neither their attention nor their stream explains."""
+    layer, error = max(errors.items(), key=lambda item: item[1])
+    output = trace.layers[layer].output
+    assert output is not None
+    parameter = next((p for p in model.parameters() if p.is_floating_point()), output)
+    half = parameter.dtype not in (torch.float32, torch.float64)
+    if error > (_HALF_REFUSED if half else _MISSED):
+        raise UnsupportedModelError(
+            f"{type(model).__name__}: {error:.1%} of what layer {layer} leaves before its "
+            "feed-forward comes neither from its attention to the text's tokens nor from its "
+            "residual stream (another way of mixing tokens beside the attention, or an attention "
+            "that is only approximated), and that is not understood."
+        )
+
+
+def _own(model: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor | None:
+    plain = shadow(model, as_it_is=True)
+    with torch.inference_mode(False), torch.no_grad():
+        return _numbers(plain(**inputs, **plain_output(plain)))
+
+
+def _numbers(output: Any) -> Tensor:
+    """What the model predicts from, or the vectors that it leaves."""
+    for name in ("logits", "prediction_logits", "start_logits", "last_hidden_state"):
+        tensor = getattr(output, name, None)
+        if isinstance(tensor, Tensor):
+            return tensor.detach()
+    first: Tensor = output[0]
+    return first.detach()
+
+
+def _gap(one: Tensor, other: Tensor) -> float:
+    if one.shape != other.shape:
+        return float("inf")
+    finite = torch.isfinite(other)  # a vocabulary may be masked with infinities
+    size = other[finite].abs().max().clamp(min=1e-30) if bool(finite.any()) else one.new_ones(())
+    return float((one[finite].double() - other[finite].double()).abs().max() / size.double())
