@@ -167,3 +167,14 @@ def test_weights_made_in_inference_mode(method):
     expected = explain(tiny.model("bert"), TEXT, method=method, tokenizer=tokenizer).scores
     found = explain(model, TEXT, method=method, tokenizer=tokenizer).scores
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["alti", "gradient", "gae", "lrp", "blank_out"])
+def test_autocast_of_the_caller_rounds_nothing(method):
+    model, tokenizer = tiny.model("bert"), tiny.tokenizer()
+    expected = explain(model, TEXT, method=method, tokenizer=tokenizer).scores
+    with torch.autocast("cpu", torch.float16):
+        for _ in stream(model, TEXT, method=method, tokenizer=tokenizer):
+            assert torch.is_autocast_enabled("cpu")
+        scores = explain(model, TEXT, method=method, tokenizer=tokenizer).scores
+    assert (scores == expected).all()
