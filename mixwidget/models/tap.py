@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from ..blocks import Attention
+from .thread import Mode
 
 
 def words(listed: str) -> frozenset[str]:
@@ -41,7 +41,7 @@ _ON_THE_WAY = words(
 Sink = Callable[[Attention], Tensor | None]
 
 
-class Watching(TorchFunctionMode):
+class Watching(Mode):
     """Sends each attention of a pass to `sink`.
 
     Args:
