@@ -14,6 +14,11 @@ def check_text(text: Any, name: str) -> None:
         raise InputError(f"{name} must be a string, not {type(text).__name__}.")
     if not text.strip():
         raise InputError(f"{name} is empty; give it at least one word.")
+    check_characters(text, name)
+
+
+def check_characters(text: str, name: str) -> None:
+    """Refuse half characters."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -21,6 +26,10 @@ def check_text(text: Any, name: str) -> None:
             f"{name} holds a lone surrogate (half of a character) at position {error.start}, "
             "which no tokenizer can read. Remove it."
         ) from error
+
+
+# Of tokens in a chat only.
+_CHAT = ("role", "message")
 
 
 class Token(str):
@@ -36,6 +45,8 @@ class Token(str):
         segment: 0 for the text, 1 for the text pair.
         start, end: characters of its segment's text, None if the tokenizer cannot say.
         text: the piece as a reader would write it, without the tokenizer's marks.
+        role, message: in a chat, whose message it belongs to and which; None for what the
+            template writes around them. `start` and `end` are then characters of that message.
     """
 
     id: int
@@ -46,13 +57,18 @@ class Token(str):
     start: int | None
     end: int | None
     text: str
+    role: str | None
+    message: int | None
 
-    __slots__ = ("end", "id", "position", "segment", "special", "start", "text", "word")
+    __slots__ = (
+        *("end", "id", "message", "position", "role", "segment", "special", "start", "text"),
+        "word",
+    )
 
     def __new__(cls, piece: str, **known: Any) -> Token:
         token = super().__new__(cls, piece)
         for name in cls.__slots__:
-            setattr(token, name, known[name])
+            setattr(token, name, known.get(name) if name in _CHAT else known[name])
         return token
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -68,23 +84,24 @@ def _rebuild(piece: str, known: dict[str, Any]) -> Token:
 
 @dataclass(frozen=True)
 class Target:
-    """What is explained: a class, a vocabulary token, an answer span or a contrast of two.
+    """What is explained: a class, a token, an answer span, a whole answer or a contrast of two.
 
     Compares equal to its index and to its label, so `e.target == "positive"` reads well.
 
     Attributes:
-        kind: "class", "token", "span", "contrast" or "none" (a model without a head).
-        index: class index or vocabulary id; a (start, end) or (for, against) pair.
+        kind: "class", "token", "span", "answer", "contrast" or "none" (a model without a head).
+        index: class index or vocabulary id; a (start, end) or (for, against) pair; an answer's ids.
         label: in words.
-        position: the row of the logits it is read from, None where there is only one.
-        logit, probability: what the model gave it (for a contrast the difference of logits,
-            and no probability).
+        position: the row of the logits it is read from, None where there is only one; the rows
+            that predict an answer's tokens.
+        logit, probability: what the model gave it (for a contrast the difference of logits, and
+            no probability; for an answer the sum of its tokens' log probabilities).
     """
 
     kind: str
-    index: int | tuple[int, int] | None
+    index: int | tuple[int, ...] | None
     label: str
-    position: int | None = None
+    position: int | tuple[int, ...] | None = None
     logit: float | None = None
     probability: float | None = None
 

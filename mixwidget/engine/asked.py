@@ -8,6 +8,7 @@ from itertools import count, repeat
 from typing import Any
 
 from ..errors import InputError
+from ..models import is_chat
 
 _FORMS = (
     "Several texts may be a list, a tuple, a Series, an array, a generator or a column of a dataset"
@@ -45,15 +46,6 @@ def is_many(text: Any) -> bool:
     if getattr(text, "ndim", 1) != 1:
         raise InputError(f"text has {getattr(text, 'ndim', 0)} dimensions, not one. {_FORMS}.")
     return True
-
-
-def is_chat(text: Any) -> bool:
-    """Messages are one text; a list of them are several."""
-    return (
-        isinstance(text, list | tuple)
-        and bool(text)
-        and all(isinstance(one, Mapping) and {"role", "content"} <= one.keys() for one in text)
-    )
 
 
 def for_one(**given: Any) -> None:

@@ -1,23 +1,31 @@
 """What comes out, as values without torch."""
 
-from .combine import Combine, Rolling, normalise_rows
+from .answer import Answer
+from .combine import Combine, Rolling, normalise_rows, rollout_rows
 from .failure import Failure
 from .flow import check_cost, flow_rows, flow_seconds
 from .record import Explanation, Part
 from .serial import dumps
+from .units import REST, Unit, place_of, units_of
 from .value import WordScore, shortened
 
 __all__ = [
+    "REST",
+    "Answer",
     "Combine",
     "Explanation",
     "Failure",
     "Part",
     "Rolling",
+    "Unit",
     "WordScore",
     "check_cost",
     "dumps",
     "flow_rows",
     "flow_seconds",
     "normalise_rows",
+    "place_of",
+    "rollout_rows",
     "shortened",
+    "units_of",
 ]

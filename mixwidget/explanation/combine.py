@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -60,15 +60,21 @@ class Rolling:
 
 def rollout_row(maps: Array, row: int, combine: Combine = "product") -> Array:
     """One row of the last layer's rollout, [n], without the others: L n^2 operations."""
-    made = np.zeros(maps.shape[-1])
-    made[row] = 1.0
+    return rollout_rows(maps, [row], combine)[0]
+
+
+def rollout_rows(maps: Array, rows: Sequence[int], combine: Combine = "product") -> Array:
+    """Some rows of the last layer's rollout, [rows, n]: carried down from the top."""
+    made = np.zeros((len(rows), maps.shape[-1]))
+    made[range(len(rows)), list(rows)] = 1.0
     for map in maps[::-1]:
         step = map.astype(np.float64)
         if combine == "normalised":
             step = normalise_rows(step)
         made = made @ step + (made if combine == "with_identity" else 0.0)
-        peak = np.abs(made).max(initial=0.0)
-        made = made / peak if combine == "product" and peak > 1e6 else made
+        peak = np.abs(made).max(-1, initial=0.0, keepdims=True)
+        if combine == "product" and bool((peak > 1e6).any()):
+            made = made / np.where(peak > 1e6, peak, 1.0)
     return made
 
 

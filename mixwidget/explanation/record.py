@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, UnsupportedMethodError
 from ..tokens import Target, Token
+from .answer import Answer
 from .combine import AGGREGATES, Combine, Rolling, normalise_rows, rollout, rollout_row
 from .flow import Flows
 from .frame import explanation_frame
 from .serial import dumps, read_one
+from .units import ByUnit, place_of, summed_by, units_of
 from .value import WordScore, in_a_line, same, word_scores
 
 if TYPE_CHECKING:
@@ -59,7 +61,8 @@ class Explanation:
         layer_scores: float32 [layers, n] where a method scores tokens per layer, else None.
         scores: float32 [n], the final score of each input token.
         info: adds-up error per layer (`adds_up`), model, timing and the method's own notes.
-        text, text_pair: what was explained.
+        text, text_pair: what was explained; of a chat `text` is its messages.
+        answer: the answer's tokens, where an answer is explained.
         id: which of many texts it is: its number, or its label in a Series; None for one alone.
     """
 
@@ -74,9 +77,11 @@ class Explanation:
     info: dict[str, Any] = field(default_factory=dict, compare=False)
     combine: Combine = "product"
     scores_from: str = "rollout"
-    text: str = ""
+    text: str | list[dict[str, Any]] = ""
     text_pair: str | None = None
     id: Any = None
+    answer: slice | None = None
+    answered: Answer | None = field(default=None, compare=False)
 
     __array_ufunc__ = None  # an array compared with it asks `__eq__` here, not each of its entries
 
@@ -136,6 +141,58 @@ class Explanation:
     def _flows(self) -> Flows:
         """Maximum flows are dear: each row is computed when it is first asked for."""
         return Flows(self._need_maps())
+
+    def _need_answer(self) -> Answer:
+        if self.answered is None:
+            raise InputError(
+                "No answer was explained here. Pass one: explain(model, text, answer='...'), or "
+                "answer=True for what the model writes itself."
+            )
+        return self.answered
+
+    @property
+    def matrix(self) -> Array:
+        """What each answer token came from: [T, n], 0 from its own place on. Rows that are not
+        known yet are computed."""
+        return self._need_answer().matrix(len(self.tokens))
+
+    def step(self, t: int, foil: Any = None) -> Explanation:
+        """The explanation of one answer token: that of the text before it with this target.
+
+        Args:
+            t: which token of the answer, from 0.
+            foil: a token it is contrasted with, text or id.
+        """
+        answered = self._need_answer()
+        return answered.explained(answered.number(t), foil)
+
+    @property
+    def dependence(self) -> Array:
+        """How much each answer token needed the last message of the user (of a text: all of it):
+        its log probability with it minus that without, [T]."""
+        return self._need_answer().dependence()
+
+    @property
+    def texts(self) -> list[str]:
+        """What the tokens' characters count in: a chat's messages, else text and pair; then the
+        answer, if it stands in neither."""
+        if isinstance(self.text, list):
+            found = [str(one["content"]) for one in self.text]
+        else:
+            found = [self.text, *([] if self.text_pair is None else [self.text_pair])]
+        if self.answered is not None and self.tokens:
+            assert self.answer is not None
+            if place_of(self.tokens[self.answer.start]) == len(found):
+                found.append(self.answered.text)
+        return found
+
+    def by(self, units: Any = "sentences") -> ByUnit:
+        """Scores summed over units: "tokens", "words", "sentences", "lines", "messages", or spans
+        of characters [(start, end, name?), ...], in a chat [(message, start, end, name?), ...].
+        What no unit covers is one unit "rest"."""
+        found = units_of(self.tokens, self.texts, units, self.answer)
+        matrix = None if self.answered is None else self.matrix
+        return summed_by(found, self.scores, matrix, isinstance(self.text, list))
 
     def _need_maps(self) -> Array:
         if self.maps is None and self.info.get("keep") == "scores":

@@ -113,7 +113,7 @@ def _entry(one: Explanation) -> dict[str, Any]:
 
 def _explanation(entry: dict[str, Any], make: Make) -> Explanation:
     tokens = [
-        Token(known["piece"], **{name: known[name] for name in Token.__slots__})
+        Token(known["piece"], **{k: v for k, v in known.items() if k != "piece"})
         for known in entry["tokens"]
     ]
     arrays = {name: decode(entry[name]) for name in _ARRAYS}

@@ -1,10 +1,13 @@
 """The user's model, its shadow, and passes through it."""
 
 from .again import cut_open
+from .answers import answer_targets, answer_text, encode_question, likelihoods, whole_target
 from .case import Case, Size, forward_seconds
+from .chat import is_chat
 from .encode import Encoding, encode
 from .families import families, register_family, spec_for
 from .gradients import Prediction, gradients, recorded_with_graph, source_batches, token_embeddings
+from .greedy import greedy
 from .memory import check_memory
 from .opening import open_model, open_source, with_tokenizer
 from .predict import WAYS, By, edit, neutral_token, predict
@@ -14,6 +17,7 @@ from .replay import check_rules
 from .rules import sd
 from .shadow import shadow
 from .source import Source
+from .spelling import SeveralTokensError
 from .targets import (
     check_focus,
     need_target,
@@ -33,10 +37,13 @@ __all__ = [
     "HeadFilter",
     "LayerRelevance",
     "Prediction",
+    "SeveralTokensError",
     "Size",
     "Source",
     "Trace",
     "Walk",
+    "answer_targets",
+    "answer_text",
     "as_it_was",
     "check_focus",
     "check_memory",
@@ -44,9 +51,13 @@ __all__ = [
     "cut_open",
     "edit",
     "encode",
+    "encode_question",
     "families",
     "forward_seconds",
     "gradients",
+    "greedy",
+    "is_chat",
+    "likelihoods",
     "need_target",
     "neutral_token",
     "objective",
@@ -64,5 +75,6 @@ __all__ = [
     "spec_for",
     "spelling_of",
     "token_embeddings",
+    "whole_target",
     "with_tokenizer",
 ]

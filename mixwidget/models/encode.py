@@ -17,12 +17,18 @@ from .source import Source
 
 @dataclass(frozen=True)
 class Encoding:
-    """One text, ready for the model: inputs with a batch of one, and its tokens."""
+    """One text or chat, ready for the model: inputs with a batch of one, and its tokens.
 
-    text: str
+    `answer` are the tokens that are explained as the model's answer, `answer_text` what they read
+    where they do not stand in the text itself.
+    """
+
+    text: str | list[dict[str, Any]]
     text_pair: str | None
     tokens: list[Token]
     inputs: dict[str, Tensor]
+    answer: slice | None = None
+    answer_text: str | None = None
 
     @property
     def ids(self) -> Tensor:
@@ -36,6 +42,17 @@ class Encoding:
         encoder-decoder, whose rows are those of the prefix."""
         prefix = self.inputs.get("decoder_input_ids")
         return 0 if prefix is None else len(self.tokens) - prefix.shape[1]
+
+    def prefix(self, length: int) -> Encoding:
+        """The first tokens alone, as a text of their own: what a causal model, or a decoder, has
+        read when it writes the next."""
+        decodes = "decoder_input_ids" in self.inputs
+        inputs, n = dict[str, Tensor](), len(self.tokens)
+        for name, tensor in self.inputs.items():
+            cut = name.startswith("decoder_") if decodes else tensor.shape[-1] == n
+            first = self.first_row if decodes else 0
+            inputs[name] = tensor[..., : length - first] if cut else tensor
+        return Encoding(self.text, self.text_pair, self.tokens[:length], inputs)
 
     def ordinary(self) -> list[int]:
         """Indices of the tokens that are part of the text."""
@@ -76,12 +93,14 @@ def encode(
         raise InputError("The tokenizer found no token in the text; give it some words.")
     if limit is not None and len(ids) > limit:
         raise TextTooLongError(len(ids), limit)
-    tokens = _tokens(tokenizer, batch, ids, fast)
+    tokens = tokens_of(tokenizer, batch, ids, fast)
     if decodes:
-        return _with_prefix(source, Encoding(text, text_pair, tokens, _inputs(source, batch, ids)))
+        return _with_prefix(
+            source, Encoding(text, text_pair, tokens, inputs_of(source, batch, ids))
+        )
     if all(token.special for token in tokens):
         raise InputError("The text holds no token but special ones; give it some words.")
-    encoding = Encoding(text, text_pair, tokens, _inputs(source, batch, ids))
+    encoding = Encoding(text, text_pair, tokens, inputs_of(source, batch, ids))
     return _with_shifted(source, encoding) if reads_again else encoding
 
 
@@ -97,7 +116,7 @@ def _check_ids(ids: list[int], embeddings: Any) -> None:
         )
 
 
-def _inputs(source: Source, batch: Any, ids: list[int]) -> dict[str, Tensor]:
+def inputs_of(source: Source, batch: Any, ids: list[int]) -> dict[str, Tensor]:
     known = getattr(source.tokenizer, "model_input_names", ["input_ids", "attention_mask"])
     inputs = {
         name: torch.tensor([batch[name]], device=source.device) for name in known if name in batch
@@ -117,7 +136,7 @@ def _with_prefix(source: Source, encoding: Encoding) -> Encoding:
             text_target=encoding.text_pair, add_special_tokens=False, return_offsets_mapping=fast
         )
         _check_ids(list(batch["input_ids"]), source.model.get_decoder().get_input_embeddings())
-        written = _tokens(tokenizer, batch, list(batch["input_ids"]), fast)
+        written = tokens_of(tokenizer, batch, list(batch["input_ids"]), fast)
     limit = source.limit
     if limit is not None and len(written) + 1 > limit:
         raise TextTooLongError(len(written) + 1, limit)
@@ -211,7 +230,7 @@ def _decoder_ids(model: Any, ids: Tensor) -> Tensor | None:
         return None
 
 
-def _tokens(tokenizer: Any, batch: Any, ids: list[int], fast: bool) -> list[Token]:
+def tokens_of(tokenizer: Any, batch: Any, ids: list[int], fast: bool) -> list[Token]:
     pieces = [str(piece) for piece in tokenizer.convert_ids_to_tokens(ids)]
     specials = _specials(tokenizer, batch, ids)
     words = batch.word_ids(0) if fast else [None] * len(ids)

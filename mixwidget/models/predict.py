@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -88,6 +89,9 @@ def _moved(target: Target, kept: list[int], n: int) -> Target | None:
         if start not in place or end not in place:
             return None
         return replace(target, index=(place[start], place[end]))
+    if target.kind == "answer":  # each token is read from the last that is left before it
+        held = [bisect_right(kept, row) - 1 for row in target.position]  # type: ignore[union-attr]
+        return replace(target, position=tuple(held)) if min(held) >= 0 else None
     if target.position is None:
         return target
     if target.position in place:
@@ -160,6 +164,22 @@ def _chunks(order: list[int], lengths: list[int], limit: int) -> Iterator[list[i
 
 
 def _run(source: Source, encoding: Encoding, edits: list[Edit], of: str) -> Tensor:
+    with torch.no_grad():
+        values = [
+            read(output, one.target, of)  # type: ignore[arg-type]
+            for output, one in zip(outputs(source, encoding, edits), edits, strict=True)
+        ]
+    made = torch.cat(values).double().cpu()
+    if not bool(made.isfinite().all()):
+        raise NumericsError(
+            "The model's prediction for an edited text holds NaN or infinity. Look at the weights "
+            "of its head, or load it in float32 if it is in half precision."
+        )
+    return made
+
+
+def outputs(source: Source, encoding: Encoding, edits: list[Edit]) -> list[_Row]:
+    """What the model puts out for each of some edited texts, from one padded pass."""
     model = source.model
     # A causal classifier finds the last token by the padding id of the model's own config.
     pad = getattr(model.config, "pad_token_id", None)
@@ -179,17 +199,7 @@ def _run(source: Source, encoding: Encoding, edits: list[Edit], of: str) -> Tens
     inputs = {name: tensor.to(source.device) for name, tensor in inputs.items()}
     with torch.no_grad():
         output = model(**inputs, **plain_output(model))
-        values = [
-            read(_Row(output, row, len(one.ids)), one.target, of)  # type: ignore[arg-type]
-            for row, one in enumerate(edits)
-        ]
-    made = torch.cat(values).double().cpu()
-    if not bool(made.isfinite().all()):
-        raise NumericsError(
-            "The model's prediction for an edited text holds NaN or infinity. Look at the weights "
-            "of its head, or load it in float32 if it is in half precision."
-        )
-    return made
+    return [_Row(output, row, len(one.ids)) for row, one in enumerate(edits)]
 
 
 def _padded(rows: list[list[int]], pad: int) -> Tensor:

@@ -64,6 +64,8 @@ def objective(output: Any, target: Target) -> Tensor:
     if target.kind == "span":
         start, end = target.index  # type: ignore[misc]
         return output.start_logits[:, start] + output.end_logits[:, end]
+    if target.kind == "answer":
+        return answer_target(output, target)
     logits = _rows(output, target)
     if target.kind == "contrast":
         first, second = target.index  # type: ignore[misc]
@@ -79,9 +81,22 @@ def probability(output: Any, target: Target) -> Tensor:
         start, end = target.index  # type: ignore[misc]
         first = wide(output.start_logits).softmax(-1)[:, start]
         return first * wide(output.end_logits).softmax(-1)[:, end]
+    if target.kind == "answer":
+        return answer_target(output, target)
     if target.kind == "contrast":
         return torch.sigmoid(wide(objective(output, target)))
     return wide(_rows(output, target)).softmax(-1)[:, target.index]
+
+
+def answer_target(output: Any, target: Target, each: bool = False) -> Tensor:
+    """Sum of the log probabilities of an answer's tokens, [batch], or each, [batch, T].
+    Differentiable."""
+    rows, ids = list(target.position), list(target.index)  # type: ignore[arg-type]
+    shares = wide(output.logits[:, rows]).log_softmax(-1)
+    found = shares.gather(
+        -1, torch.tensor([ids], device=shares.device).mT[None].expand(len(shares), -1, 1)
+    )
+    return found[..., 0] if each else found[..., 0].sum(-1)
 
 
 def _rows(output: Any, target: Target) -> Tensor:
