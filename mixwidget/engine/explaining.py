@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, overload
+from typing import Any, Literal, overload
 
+from ..errors import InputError
 from ..explanation import Explanation, Failure
 from ..methods import get_method
-from ..models import open_source
+from ..models import SeveralTokensError, open_source
+from .answers import check_asked
 from .asked import asked, count_of, for_one, is_many
 from .many import Errors, Keep, Many, Result
 from .verbs import explain_case, prepare
@@ -18,7 +20,7 @@ Progress = bool | Callable[[int, int | None], object]
 @overload
 def explain(
     model: Any,
-    text: str,
+    text: str | list[dict[str, Any]],
     method: str = "alti",
     *,
     tokenizer: Any = None,
@@ -26,6 +28,9 @@ def explain(
     target: Any = None,
     focus: Any = None,
     truncate: bool = False,
+    answer: Any = None,
+    max_new_tokens: int = 64,
+    steps: Literal["asked", "all"] = "asked",
     **params: Any,
 ) -> Explanation: ...
 
@@ -65,6 +70,9 @@ def explain(
     errors: Errors = "raise",
     progress: Progress = False,
     keep: Keep = "all",
+    answer: Any = None,
+    max_new_tokens: int = 64,
+    steps: Literal["asked", "all"] = "asked",
     **params: Any,
 ) -> Explanation | list[Result]:
     """Explain a text, or many: how its tokens mix, or which of them drove the prediction.
@@ -79,6 +87,9 @@ def explain(
         target: class (index or name), token (id or text), (start, end) for question answering, or
             a pair of targets for a contrast; None: what the model predicts. `targets`: one each.
         focus: the token whose row is read, index or text; None: [CLS], the mask, the last token.
+        answer: of a language model: a text, token ids, or True for what it writes itself, at most
+            `max_new_tokens`. What the answer came from is explained: see `Explanation.matrix`.
+        steps: "all" explains each of the answer's tokens beforehand, "asked" when it is asked for.
         truncate: cut a text that is too long instead of raising.
         errors: "raise" stops at the first text that fails and names it, "row" leaves a `Failure`.
         progress: True shows a bar; a function is called with how many are done, and of how many.
@@ -93,8 +104,23 @@ def explain(
     get_method(method).options(params)  # a wrong name is cheaper to find before loading a model
     if not is_many(text):
         for_one(text_pairs=text_pairs, targets=targets)
-        case = prepare(model, text, tokenizer=tokenizer, text_pair=text_pair, truncate=truncate)
-        return explain_case(case, method, target=target, focus=focus, **params)
+        options = {"text_pair": text_pair, "truncate": truncate, "max_new_tokens": max_new_tokens}
+        source = open_source(model, tokenizer)
+        if answer is not None and (target is not None or focus is not None):
+            check_asked(target, focus)
+        case = prepare(source, text, answer=answer, **options)
+        try:
+            made = explain_case(case, method, target=target, focus=focus, **params)
+        except SeveralTokensError:
+            if focus is not None or text_pair is not None:
+                raise
+            case = prepare(source, text, answer=target, **options)
+            made = explain_case(case, method, **params)
+        if steps == "all" and made.answer is not None:
+            made.matrix  # noqa: B018 computes every row
+        return made
+    if answer is not None:
+        raise InputError("answer is for one text; explain several one after the other.")
     each = asked(text, text_pair if text_pairs is None else text_pairs, target, targets)
     many = Many(open_source(model, tokenizer), method, focus, truncate, params, errors, keep)
     return list(shown(many.explained(each), count_of(text), progress))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ..errors import InputError
 from ..explanation import Explanation, Failure, shortened
-from ..models import Case, Encoding, Source, as_it_was, encode
+from ..models import Case, Encoding, Source, as_it_was, encode_question
 from .asked import Asked
 from .verbs import explain_case
 
@@ -64,7 +64,7 @@ class Many:
 
     @as_it_was
     def _encoded(self, one: Asked) -> Encoding:
-        return encode(self.source, one.text, one.text_pair, self.truncate)
+        return encode_question(self.source, one.text, one.text_pair, self.truncate)
 
     def _explained(self, one: Asked, encoding: Encoding) -> Explanation:
         case = Case(self.source, encoding)

@@ -17,25 +17,31 @@ from ..models import (
     Case,
     as_it_was,
     check_focus,
-    encode,
+    encode_question,
     open_source,
     resolve_target,
     spelling_of,
+    whole_target,
 )
+from .answers import answered, by_steps, check_asked, token_by_token
 
 
 @as_it_was
 def prepare(
     model: Any,
-    text: str,
+    text: Any,
     *,
     tokenizer: Any = None,
     text_pair: str | None = None,
     truncate: bool = False,
+    answer: Any = None,
+    max_new_tokens: int = 64,
 ) -> Case:
-    """Find the model and tokenize the text; nothing is run yet."""
+    """Find the model and tokenize the text or chat. Nothing is run yet, but for an answer that
+    the model is to write, or whose spelling it is asked for."""
     source = open_source(model, tokenizer)
-    return Case(source, encode(source, text, text_pair, truncate))
+    encoding = encode_question(source, text, text_pair, truncate, answer, max_new_tokens)
+    return Case(source, encoding)
 
 
 @as_it_was
@@ -52,6 +58,10 @@ def start(
     """Check everything that can be checked beforehand, and make the recorded pass."""
     entry = get_method(method)
     options = entry.options(params or {})
+    answer = case.encoding.answer
+    if answer is not None:
+        check_asked(target, focus)
+        focus = answer.stop - 2
     row = check_focus(focus, case.source, case.encoding)
     check = None
     if cancelled is not None:
@@ -61,9 +71,13 @@ def start(
                 raise CancelledError("cancelled")
 
     output = case.trace(check).output
-    resolved = resolve_target(target, case.source, case.encoding, output, row)
+    if answer is None:
+        resolved = resolve_target(target, case.source, case.encoding, output, row)
+    else:
+        resolved, target = whole_target(case.encoding, output), None
     check_defined(entry, case.source, resolved)
     run = Run(case, entry, row, resolved, options)
+    run.info |= case.encoding.told
     run.info |= spelling_of(target, case.source, case.encoding, output, row)
     if cancelled is not None:
         run.cancelled = cancelled
@@ -75,7 +89,10 @@ def start(
 def parts(run: Run) -> Iterator[Part]:
     """The method's parts as they are computed, then the proof that the layers they stand on add
     up. Closing the generator ends the work."""
-    work = run.method.run(run, **run.options)
+    if run.target.kind == "answer" and token_by_token(run.method):
+        work = by_steps(run, _again(run))
+    else:
+        work = run.method.run(run, **run.options)
     try:
         yield from _with_the_silent(run, iter(lambda: _next(run, work), None))
         for layer in range(len(run.trace)):
@@ -139,7 +156,7 @@ def assemble(run: Run, collected: Sequence[Part], seconds: float = 0.0) -> Expla
     }
     for part in collected:
         info.update(part.info)
-    return Explanation(
+    made = Explanation(
         method=run.method.id,
         tokens=run.encoding.tokens,
         focus=run.focus,
@@ -154,6 +171,17 @@ def assemble(run: Run, collected: Sequence[Part], seconds: float = 0.0) -> Expla
         text=run.encoding.text,
         text_pair=run.encoding.text_pair,
     )
+    return answered(run, made, _again(run)) if run.target.kind == "answer" else made
+
+
+def _again(run: Run) -> Callable[[Case, Any], Explanation]:
+    """The same method with the same options for another text and target."""
+    method, options = run.method.id, run.options
+
+    def explained(case: Case, target: Any) -> Explanation:
+        return explain_case(case, method, target=target, **options)
+
+    return explained
 
 
 def _tell_of_layers_without_attention(run: Run) -> None:
@@ -178,13 +206,15 @@ def _tell_of_layers_without_attention(run: Run) -> None:
 
 def stream(
     model: Any,
-    text: str,
+    text: Any,
     method: str = "alti",
     *,
     tokenizer: Any = None,
     text_pair: str | None = None,
     target: Any = None,
     focus: Any = None,
+    answer: Any = None,
+    max_new_tokens: int = 64,
     truncate: bool = False,
     **params: Any,
 ) -> Iterator[Part]:
@@ -192,7 +222,15 @@ def stream(
 
     Input is checked at the call, not at the first part.
     """
-    case = prepare(model, text, tokenizer=tokenizer, text_pair=text_pair, truncate=truncate)
+    case = prepare(
+        model,
+        text,
+        tokenizer=tokenizer,
+        text_pair=text_pair,
+        truncate=truncate,
+        answer=answer,
+        max_new_tokens=max_new_tokens,
+    )
     return parts(start(case, method, target=target, focus=focus, params=params))
 
 

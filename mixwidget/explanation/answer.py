@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float32]
 
+# Of larger explanations of single tokens only the scores are kept.
+_KEPT_BYTES = 16 * 2**20
+
 
 @dataclass
 class Answer:
@@ -26,6 +29,8 @@ class Answer:
         text: what it reads.
         places: index of each token among all, which is also how many stand before it.
         targets: each token as a target of the text before it.
+        apart: it stands after the text, not in it as a chat's last message does.
+        from_maps: all rows are read off one set of maps.
         rows: scores of the tokens before it, [place], by number of the answer's token.
         step: computes the explanation of one token, or of one rather than another; a pickled copy
             has none.
@@ -35,6 +40,8 @@ class Answer:
     text: str
     places: list[int]
     targets: list[Target]
+    apart: bool = False
+    from_maps: bool = False
     rows: dict[int, Array] = field(default_factory=dict)
     steps: dict[int, Explanation] = field(default_factory=dict)
     needed: Array | None = None
@@ -61,7 +68,7 @@ class Answer:
         if foil is None and t in self.steps:
             return self.steps[t]
         if self.step is None:
-            known = ", ".join(map(str, sorted(self.steps))) or "none"
+            known = ", ".join(map(str, sorted(self.rows))) or "none"
             what = f"step {t}" if foil is None else f"step {t} with a foil"
             raise InputError(
                 f"This copy has no model to compute {what} with; it holds the steps {known}. Ask "
@@ -69,7 +76,9 @@ class Answer:
             )
         made = self.step(t, foil)
         if foil is None:
-            self.steps[t], self.rows[t] = made, made.scores
+            self.rows[t] = made.scores
+            if made.maps is None or made.maps.nbytes < _KEPT_BYTES:
+                self.steps[t] = made
         return made
 
     def row(self, t: int) -> Array:

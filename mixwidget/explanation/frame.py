@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from .value import plain_text
+
 if TYPE_CHECKING:
     from .record import Explanation
 
@@ -39,7 +41,7 @@ def explanation_frame(explanation: Explanation) -> pd.DataFrame:
         frames.append(_frame("layer_score", layer, None, column, tokens, values))
     frames.append(_frame("score", None, None, np.arange(n), tokens, explanation.scores))
     table = pd.concat(frames, ignore_index=True)
-    table["text_id"], table["text"] = explanation.id, explanation.text
+    table["text_id"], table["text"] = explanation.id, plain_text(explanation.text)
     table["method"] = explanation.method
     return table[COLUMNS]
 

@@ -18,7 +18,7 @@ from .combine import AGGREGATES, Combine, Rolling, normalise_rows, rollout, roll
 from .flow import Flows
 from .frame import explanation_frame
 from .serial import dumps, read_one
-from .units import ByUnit, place_of, summed_by, units_of
+from .units import ByUnit, summed_by, units_of
 from .value import WordScore, in_a_line, same, word_scores
 
 if TYPE_CHECKING:
@@ -164,7 +164,23 @@ class Explanation:
             foil: a token it is contrasted with, text or id.
         """
         answered = self._need_answer()
-        return answered.explained(answered.number(t), foil)
+        t = answered.number(t)
+        if not answered.from_maps or self.maps is None:
+            return answered.explained(t, foil)
+        if foil is not None:
+            raise InputError(f"{self.method} does not look at what is predicted: leave out foil.")
+        place, row = answered.places[t], answered.rows[t]
+        made = replace(
+            self,
+            tokens=self.tokens[:place],
+            maps=self.maps[:, :place, :place],
+            own_scores=row,
+            focus=place - 1,
+            target=answered.targets[t],
+            answer=None,
+            answered=None,
+        )
+        return made
 
     @property
     def dependence(self) -> Array:
@@ -180,10 +196,8 @@ class Explanation:
             found = [str(one["content"]) for one in self.text]
         else:
             found = [self.text, *([] if self.text_pair is None else [self.text_pair])]
-        if self.answered is not None and self.tokens:
-            assert self.answer is not None
-            if place_of(self.tokens[self.answer.start]) == len(found):
-                found.append(self.answered.text)
+        if self.answered is not None:
+            found += [self.answered.text] if self.answered.apart else []
         return found
 
     def by(self, units: Any = "sentences") -> ByUnit:

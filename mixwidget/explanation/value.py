@@ -59,12 +59,17 @@ def same(one: Any, other: Any) -> bool:
         return False
 
 
+def plain_text(text: str | list[dict[str, Any]]) -> str:
+    """A text, or what a chat's messages say."""
+    return text if isinstance(text, str) else "\n".join(str(one["content"]) for one in text)
+
+
 def in_a_line(one: Explanation) -> str:
     """`repr`: method, text, what is explained and how large it is."""
     label = shortened(one.target.label, _LABEL)
     about = f" of {label!r}" if label and one.target.kind != "none" else ""
     which = "" if one.id is None else f", id={shortened(str(one.id), _LABEL)}"
-    line = f"{shortened(one.method, _LABEL)}{about}: {shortened(one.text, _TEXT)!r}"
+    line = f"{shortened(one.method, _LABEL)}{about}: {shortened(plain_text(one.text), _TEXT)!r}"
     layers = one.maps if one.maps is not None else one.layer_scores
     count = "" if layers is None else f", {len(layers)} layers"
     return f"<Explanation {shortened(line, _LINE)}, {len(one.tokens)} tokens{count}{which}>"

@@ -110,7 +110,9 @@ class Evidence:
         with self._memory.lock:
             if key not in made:
                 row = self.target.position  # a language model is asked at the same token
-                place = None if row is None else row + self.case.encoding.first_row
+                place = None  # an answer is read at places of its own
+                if isinstance(row, int):
+                    place = row + self.case.encoding.first_row
                 made[key] = explain_case(
                     self.case, method, target=self.target, focus=place, **params
                 )

@@ -31,9 +31,8 @@ def encode_question(
     truncate: bool = False,
     answer: Any = None,
     max_new_tokens: int = LONGEST,
-) -> tuple[Encoding, dict[str, Any]]:
-    """A text or chat, with the answer that is to be explained, if there is one; and what is to be
-    said about it."""
+) -> Encoding:
+    """A text or chat, with the answer that is to be explained, if there is one."""
     if is_chat(text):
         if text_pair is not None:
             raise InputError("A chat has no text pair; make it another message.")
@@ -41,7 +40,7 @@ def encode_question(
     else:
         encoding = encode(source, text, text_pair, truncate)
     if answer is None:
-        return encoding, {}
+        return encoding
     if source.task not in ("causal_lm", "seq2seq_lm"):
         raise UnsupportedMethodError(
             f"An answer can be explained for models that write text; this one does {source.task}."
@@ -56,9 +55,7 @@ def encode_question(
     return _answered(source, encoding, answer, max_new_tokens)
 
 
-def _answered(
-    source: Source, encoding: Encoding, answer: Any, longest: int
-) -> tuple[Encoding, dict[str, Any]]:
+def _answered(source: Source, encoding: Encoding, answer: Any, longest: int) -> Encoding:
     told: dict[str, Any] = {}
     if answer is True:
         ids = greedy(source.shadowed(), encoding, longest)
@@ -72,7 +69,7 @@ def _answered(
         ids, told = list(spelt.chosen.ids), spelt.told()
     else:
         ids = _checked(source, answer)
-    return with_answer(source, encoding, ids), told
+    return replace(with_answer(source, encoding, ids), told=told)
 
 
 def _checked(source: Source, answer: Any) -> list[int]:

@@ -99,7 +99,7 @@ def template_of(source: Source, answered: bool = False) -> Callable[[list[Messag
         )
 
     def render(messages: list[Message]) -> str:
-        return _applied(tokenizer, messages, answered, tokenize=False)  # type: ignore[no-any-return]
+        return str(_applied(tokenizer, messages, answered, tokenize=False))
 
     return render
 

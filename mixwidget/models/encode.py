@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ class Encoding:
     """One text or chat, ready for the model: inputs with a batch of one, and its tokens.
 
     `answer` are the tokens that are explained as the model's answer, `answer_text` what they read
-    where they do not stand in the text itself.
+    where they do not stand in the text itself, `told` what there is to say about it.
     """
 
     text: str | list[dict[str, Any]]
@@ -29,6 +29,7 @@ class Encoding:
     inputs: dict[str, Tensor]
     answer: slice | None = None
     answer_text: str | None = None
+    told: dict[str, Any] = field(default_factory=dict)
 
     @property
     def ids(self) -> Tensor:

@@ -43,7 +43,7 @@ def greedy(
 
 def end_tokens(source: Source) -> set[int]:
     """Tokens after which a model stops."""
-    found: set[int] = set()
+    found: set[int | None] = set()
     for owner in (getattr(source.model, "generation_config", None), source.model.config):
         ends = getattr(owner, "eos_token_id", None)
         found |= set(ends if isinstance(ends, list | tuple) else [ends])

@@ -1,0 +1,132 @@
+"""Answers: one pass over prompt and answer, and what each of its tokens came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..errors import InputError
+from ..explanation import (
+    Answer,
+    Explanation,
+    Part,
+    check_cost,
+    flow_rows,
+    normalise_rows,
+    rollout_rows,
+)
+from ..methods import Method, Run
+from ..models import Case, answer_targets, answer_text, as_it_was, likelihoods
+
+# Explains one token: (case, token id or (for, against), whether it may stop) -> explanation.
+Explain = Callable[[Case, Any], Explanation]
+
+
+def check_asked(target: Any, focus: Any) -> None:
+    """An answer is its own target and is read at its own places."""
+    if (target is not None and getattr(target, "kind", "") != "answer") or focus is not None:
+        raise InputError(
+            "target and focus exclude an answer: it is the target, and each of its tokens is read "
+            "where it was predicted. For one of its tokens see .step(t)."
+        )
+
+
+def token_by_token(method: Method) -> bool:
+    """Whether a method reads one row, or starts from one logit, so that a whole answer is put
+    together from its tokens."""
+    if not method.class_specific:
+        return False
+    return "rules" in method.needs or (method.yields != "maps" and not method.any_focus)
+
+
+def by_steps(run: Run, explain: Explain) -> Iterator[Part]:
+    """The whole answer by a method that explains a token at a time: signed scores are summed,
+    shares averaged."""
+    run.info["rows"] = rows = dict[int, np.ndarray[Any, Any]]()
+    places = answer_places(run.case)
+    total = np.zeros(len(run.encoding.tokens))
+    for t, place in enumerate(places):
+        run.check()
+        run.report(t / len(places))
+        rows[t] = explain(_before(run.case, place), run.encoding.tokens[place].id).scores
+        total[:place] += rows[t]
+    run.report(1.0)
+    yield run.final(torch.from_numpy(total if run.method.signed else total / len(places)))
+
+
+def answer_places(case: Case) -> list[int]:
+    answer = case.encoding.answer
+    assert answer is not None
+    return list(range(answer.start, answer.stop))
+
+
+def _before(case: Case, place: int) -> Case:
+    """The text before a token, as a case of its own."""
+    return Case(case.source, case.encoding.prefix(place))
+
+
+def answered(run: Run, made: Explanation, explain: Explain) -> Explanation:
+    """An explanation of a whole answer, with what it needs to say what each token came from."""
+    case, encoding = run.case, run.encoding
+    places = answer_places(case)
+    rows = [place - 1 for place in places]
+    targets = answer_targets(case.source, encoding, case.trace().output)
+    answer = Answer(answer_text(encoding), places, targets, case.encoding.answer_text is not None)
+    source, bare = case.source, encoding
+
+    @as_it_was
+    def step(t: int, foil: Any) -> Explanation:
+        token = bare.tokens[places[t]].id
+        target = token if foil is None else (token, foil)
+        return explain(Case(source, bare.prefix(places[t])), target)
+
+    @as_it_was
+    def depend() -> np.ndarray[Any, Any]:
+        whole = likelihoods(source, bare)
+        return (whole - likelihoods(source, bare, asked_about(bare))).float().numpy()
+
+    answer.step, answer.depend = step, depend
+    own = made.own_scores
+    if made.maps is not None:
+        own = _rows(made, rows)
+        if not run.method.class_specific:
+            answer.from_maps = True
+            answer.rows = {t: own[t, :place].copy() for t, place in enumerate(places)}
+        elif made.params.get("zero_focus"):
+            own[range(len(rows)), rows] = 0.0
+        own = np.asarray(own.mean(0), dtype=np.float32)
+    kept = made.info.pop("rows", None)
+    if kept is not None:
+        answer.rows = kept
+    return replace(made, own_scores=own, answer=encoding.answer, answered=answer)
+
+
+def _rows(made: Explanation, rows: list[int]) -> np.ndarray[Any, Any]:
+    """The rows that predict the answer, [T, n], as the method reads one."""
+    assert made.maps is not None
+    if made.combine == "flow":
+        check_cost(len(made.maps), made.maps.shape[-1], len(rows))
+        found = flow_rows(made.maps, rows)
+    elif made.scores_from == "last":
+        found = made.maps[-1][rows]
+    else:
+        found = rollout_rows(made.maps, rows, made.combine)
+        found = found if made.combine == "with_identity" else normalise_rows(found)
+    return np.array(found, dtype=np.float32)
+
+
+def asked_about(encoding: Any) -> list[int]:
+    """The tokens whose absence `dependence` measures: of a chat the last message of the user, of
+    a text all of it."""
+    before = encoding.tokens[: encoding.answer.start]
+    users = [token.message for token in before if token.role == "user"]
+    last = users[-1] if users else None
+    return [
+        token.position
+        for token in before
+        if not token.special and (last is None or token.message == last)
+    ]
