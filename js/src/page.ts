@@ -83,8 +83,8 @@ function measuredParts(
     const refused = of("curve").find((one) => one.error !== undefined)?.error;
     return (
       refused ??
-      "Faithfulness had not been measured when this page was saved. In the notebook, " +
-        "view.save() measures it, and so does opening this tab before exporting the page."
+      "Faithfulness had not been measured when this page was saved; in the notebook, " +
+        "view.save(path, faithfulness=True) measures it."
     );
   }
   if (focus !== traits.focus) {
@@ -96,7 +96,10 @@ function measuredParts(
     (method): Of<"curve"> =>
       of("curve").find((one) => one.method === method) ?? { part: "curve", method, error },
   );
-  const parts: FaithfulnessPart[] = [{ ...start, methods: asked }, ...curves, ...of("random")];
+  const waits = of("budget");
+  const parts: FaithfulnessPart[] = [{ ...start, methods: asked }];
+  if (waits.length > 0) return [...parts, ...of("curve"), ...waits];
+  parts.push(...curves, ...of("random"));
   const drawn = curves.flatMap((one) => (one.error === undefined ? [one.method] : []));
   for (const whole of of("agreement")) if (drawn.length > 1) parts.push(among(whole, drawn));
   for (const whole of of("verdict"))

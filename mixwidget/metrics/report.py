@@ -47,9 +47,8 @@ def faithfulness(
 
     Args:
         methods: ids; the first is the one in front and is measured first.
-        params, explanations: by method; explanations of those that are computed already.
-        by: how the curve, comprehensiveness, sufficiency and AOPC remove a token. Log-odds
-            keeps its own way, unless this is another way of replacing.
+        params, explanations: by method; explanations of those that are computed.
+        by: how all but log-odds remove a token; log-odds too, if it is a way of replacing.
         points, seeds: points of each curve, at most; random orders that make the floor.
         cancelled: asked between passes; when it says True the work ends with CancelledError.
         budget: seconds; what would take longer is not begun, and a part says how long it would.
@@ -68,6 +67,7 @@ def faithfulness(
             )
             if shared is None:
                 shared = evidence(made, case)
+                points = _points(shared, points, seeds, budget)
                 yield _start(shared, methods, by, points, seeds)
             if not curves and (wait := _too_long(shared, 1, seeds + 1, points, budget)):
                 yield wait
@@ -138,6 +138,14 @@ def _start(shared: Evidence, methods: Sequence[str], by: By, points: int, seeds:
             for id in FAITHFULNESS
         ],
     }
+
+
+def _points(shared: Evidence, points: int, seeds: int, budget: float | None) -> int:
+    """Half as many points of each curve where all of them may not fit into a budget."""
+    if budget is None:
+        return points
+    shared.probabilities([(frozenset(), "delete")])  # alone a pass takes twice as long as in many
+    return points // 2 + 1 if _seconds(shared, seeds + 1, points) > 2 * budget else points
 
 
 def _too_long(

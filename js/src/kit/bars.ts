@@ -26,7 +26,7 @@ interface Column {
 }
 
 const LEAST_WIDTH = 19;
-const LETTER = 7.4;
+const LETTER = 6.7;
 /** So many bars of a row have their number over them. */
 const NUMBERED = 2;
 

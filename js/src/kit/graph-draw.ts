@@ -47,12 +47,14 @@ export const LEAST_COLUMN = 15;
 const NAMED = 0.025;
 type Draw = CanvasRenderingContext2D;
 
-export function leftOf(width: number, inks: Inks): number {
-  return Math.ceil(inks.size * (width < NARROW ? 3.6 : 4.6));
+/** Room for the names of levels. */
+export function leftOf(width: number, levels: number, inks: Inks): number {
+  const digits = 0.6 * Math.max(0, String(levels - 2).length - 1);
+  return Math.ceil(inks.size * ((width < NARROW ? 3.6 : 4.6) + digits));
 }
 
-export const roomFor = (width: number, inks: Inks) =>
-  Math.max(4, Math.floor((width - leftOf(width, inks) - RIGHT) / LEAST_COLUMN));
+export const roomFor = (width: number, levels: number, inks: Inks) =>
+  Math.max(4, Math.floor((width - leftOf(width, levels, inks) - RIGHT) / LEAST_COLUMN));
 
 export function measureGraph(
   columns: Column[],
@@ -66,7 +68,7 @@ export function measureGraph(
   for (const { text } of columns)
     widest = Math.max(widest, draw ? draw.measureText(text).width : text.length * inks.size * 0.55);
   const narrow = width < NARROW;
-  const left = leftOf(width, inks);
+  const left = leftOf(width, levels, inks);
   const room = Math.max(width - left - RIGHT, 60);
   const columnWidth = room / Math.max(columns.length, 1);
   const upright = widest + 4 > columnWidth;

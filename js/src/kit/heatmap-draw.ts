@@ -61,7 +61,7 @@ export function measure(
     cellWidth = Math.min(room / cols, (maxHeight - top) / rows, 2.4 * inks.size) * magnify;
     cellHeight = cellWidth;
   } else {
-    cellWidth = Math.max(Math.min(room / cols, 4.5 * inks.size), 1.5 * inks.size) * magnify;
+    cellWidth = Math.min(room / cols, 4.5 * inks.size) * magnify;
     cellHeight = Math.max(Math.min((maxHeight - 120) / rows, 2 * inks.size), 1.1 * inks.size);
   }
   if (cellWidth >= LINED) cellWidth = down(cellWidth);

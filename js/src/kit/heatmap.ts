@@ -21,7 +21,7 @@ export interface HeatSpec {
   /** Rows and columns before which the second text begins. */
   rowBreak: number;
   colBreak: number;
-  /** Equal sides, everything in sight; otherwise columns keep a readable width and scroll. */
+  /** Cells of equal sides; otherwise rows are as high as their labels. */
   square: boolean;
   /** Rows run upward, as layers do. */
   upward?: boolean;

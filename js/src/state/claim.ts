@@ -4,6 +4,7 @@ import type { MethodEntry } from "../wire/types";
 import { points, share, signed } from "./format";
 import { type Reading, shareOf } from "./reading";
 import type { State } from "./state";
+import { namesOf } from "./units";
 
 /** Words; those in bold are of the text. */
 export type Said = { text: string; strong?: boolean }[];
@@ -43,7 +44,9 @@ export function claimOf(state: State, reading: Reading): Said {
   return shareWords(state, reading, kind);
 }
 
-const nameOf = (state: State, column: number) => state.label(state.layout.cols[column] ?? 0);
+/** With its place where a word occurs again. */
+const nameOf = (state: State, column: number) =>
+  namesOf(state.layout)[state.layout.cols[column] ?? 0] ?? "";
 
 function sinkWords(state: State, reading: Reading): Said {
   const column = state.layout.columnOf[reading.sink] ?? 0;

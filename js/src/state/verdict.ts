@@ -1,6 +1,6 @@
 /** Whether to believe it, in a few words: always about the answer's row. */
 
-import { percent } from "./format";
+import { duration, percent } from "./format";
 import type { State } from "./state";
 
 export interface Verdict {
@@ -35,7 +35,10 @@ export function verdictOf(state: State): Verdict | null {
       text: `${judged.text}${about}`,
       seconds: null,
     };
-  if (measured.costs !== null && measured.phase === "done") return untested("", measured.costs);
+  if (measured.costs !== null && measured.phase === "done") {
+    const long = `In the notebook it takes about ${duration(measured.costs)}.`;
+    return state.live ? untested("", measured.costs) : untested(long);
+  }
   const failed = measured.failed.get(method.id);
   if (failed !== undefined) return untested(failed);
   if (measured.phase === "error") return untested(measured.message);

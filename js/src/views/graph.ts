@@ -192,7 +192,7 @@ export function graphView(element: HTMLElement, context: Context): View {
         level,
         unit: from?.unit ?? next.layout.focus,
         all: context.own.allEdges,
-        room: roomFor(width(), context.inks()),
+        room: roomFor(width(), next.layers + 1, context.inks()),
         opened,
       });
       layOut(next);
