@@ -19,6 +19,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..tokens import Target, Token
+from .answer import Answer
 
 if TYPE_CHECKING:
     from .record import Explanation
@@ -108,7 +109,31 @@ def _entry(one: Explanation) -> dict[str, Any]:
         "info": encode(one.info),
         "combine": one.combine,
         "scores_from": one.scores_from,
+        "answer": None if one.answer is None else [one.answer.start, one.answer.stop],
+        "answered": None if one.answered is None else _answered(one.answered),
     }
+
+
+def _answered(answer: Answer) -> dict[str, Any]:
+    """The answer with the rows that are known; its steps are computed again from these or not."""
+    return {
+        "text": answer.text,
+        "places": answer.places,
+        "targets": [encode(asdict(target)) for target in answer.targets],
+        "apart": answer.apart,
+        "from_maps": answer.from_maps,
+        "rows": {str(t): encode(row) for t, row in answer.rows.items()},
+        "needed": encode(answer.needed),
+    }
+
+
+def _answer(held: dict[str, Any] | None) -> Answer | None:
+    if held is None:
+        return None
+    rows = {int(t): decode(row) for t, row in held["rows"].items()}
+    targets = [Target(**decode(target)) for target in held["targets"]]
+    known = {name: held[name] for name in ("text", "places", "apart", "from_maps")}
+    return Answer(**known, targets=targets, rows=rows, needed=decode(held["needed"]))
 
 
 def _explanation(entry: dict[str, Any], make: Make) -> Explanation:
@@ -135,6 +160,8 @@ def _explanation(entry: dict[str, Any], make: Make) -> Explanation:
         text=entry.get("text", ""),  # files of before have none
         text_pair=entry.get("text_pair"),
         id=decode(entry.get("id")),
+        answer=slice(*held) if (held := entry.get("answer")) else None,
+        answered=_answer(entry.get("answered")),
         **arrays,
     )
     made.__dict__["scores"] = scores  # a product of maps may differ in its last bits elsewhere

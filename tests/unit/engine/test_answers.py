@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from mixwidget import explain
+from mixwidget import Explanation, explain
 from mixwidget.errors import InputError, TextTooLongError, UnsupportedMethodError
 from mixwidget.methods.registry import all_methods
 
@@ -228,3 +228,14 @@ def test_text_parts_are_joined(tiny: Any) -> None:
     e = explain(model, parts, "alti", tokenizer=tokenizer)
     plain = [{"role": "user", "content": "the film is bad"}]
     assert [t.id for t in e.tokens] == template_ids(tokenizer, plain)
+
+
+@pytest.mark.parametrize("method", ["alti", "attcat"])
+def test_an_answer_as_json(tiny: Any, method: str) -> None:
+    model, tokenizer = asked(tiny)
+    e = explain(model, CHAT, method, tokenizer=tokenizer, answer=ANSWER, steps="all")
+    copy = Explanation.from_json(e.to_json())
+    assert copy == e
+    assert np.array_equal(copy.matrix, e.matrix)
+    assert copy.by("messages").names == e.by("messages").names
+    assert copy.to_json() == e.to_json()
