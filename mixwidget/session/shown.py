@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..errors import MixwidgetError
+
 if TYPE_CHECKING:
     from ..explanation import Explanation
     from ..models import Case
     from .results import Result
+    from .work import Worker
 
 
 @dataclass(frozen=True)
@@ -27,3 +30,16 @@ class Shown:
     explanations: dict[str, Explanation]
     aimed: dict[str, Explanation]
     faithfulness: list[dict[str, Any]]
+
+
+def shown(worker: Worker) -> Shown:
+    """What a worker has finished for the shown text."""
+    plan = worker.plan
+    if plan is None or worker.stale():
+        raise MixwidgetError("There is nothing to save yet: wait until it is computed.")
+    results = plan.results(worker.finished)
+    row, target = plan.answer, plan.target_at(plan.answer)
+    here = [one for one in results if one.follows_focus or plan.focus == row]
+    found = {result.method.id: result.at(row, target) for result in here}
+    aimed = {id: plan.aimed(one) for id, one in found.items() if one is not None}
+    return Shown(plan.case, results, worker.ready(plan), aimed, worker.measuring.known(plan))

@@ -53,15 +53,15 @@ LIGHT = {"session", "saving", "widget", "cli"}
 
 MOST_LINES = 350
 MOST_MODULES, MOST_MODULES_OF_A_HUB = 10, 12
-HUBS = {"session.session", "cli"}
+HUBS = {"session.work", "cli"}
 MOST_LINES_OF_A_FUNCTION, MOST_PARAMETERS = 60, 9
 
 # Faults of today, by module or function: these lists may only shrink.
 UPWARD: set[tuple[str, str]] = set()
 FROM_A_FILE: set[tuple[str, str]] = set()
 LAZY: set[tuple[str, str]] = set()
-LONG: set[str] = {"session.session", "widget.mixview"}
-CROWDED: set[str] = {"session.session"}
+LONG: set[str] = {"widget.mixview"}
+CROWDED: set[str] = set()
 LONG_FUNCTIONS: set[str] = set()
 MANY_PARAMETERS: set[str] = {
     "metrics.report:faithfulness",
@@ -216,7 +216,7 @@ def test_files_know_few_others() -> None:
     """A room's first file, which only passes names on, and the table of methods aside."""
     crowded = set()
     for name in ROOMED:
-        known = {one.target for one in OURS if one.module == name}
+        known = {one.target for one in OURS if one.module == name and one.target != room(name)}
         most = MOST_MODULES_OF_A_HUB if name in HUBS else MOST_MODULES
         facade = MODULES[name].name == "__init__.py" and name not in HUBS
         if len(known) > most and not facade:
