@@ -12,7 +12,7 @@ JS  := $(PY) -m tools.js
 SOURCES := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup check lint types js docs fast test-oldest bench build-js dev format \
+.PHONY: help demo test test-long setup check lint types js docs fast test-oldest bench build-js dev format \
         pins clean
 
 help:  ## this list
@@ -29,7 +29,8 @@ setup: $(VENV)/.dev  ## everything for development: Python packages, Node packag
 	@$(PY) -m tools.browser
 
 check: lint types js docs  ## everything that CI runs, without installing
-	$(PY) -m pytest
+	$(PY) -m pytest -m "not browser and not long" -n 2 --dist loadfile
+	$(PY) -m pytest -m "browser and not long"
 
 lint:  ## style of the Python code and the notebooks
 	$(PY) -m ruff check .
@@ -47,14 +48,17 @@ docs:  ## the documentation, into build/docs; a broken link or name is an error
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
 fast:  ## the fast Python tests only
-	$(PY) -m pytest -m "not browser and not slow"
+	$(PY) -m pytest -m "not browser and not slow and not long"
+
+test-long:  ## what is too long for CI: whole grids
+	$(PY) -m pytest -m long -n 2
 
 test-oldest:  ## the fast tests with the oldest supported versions, in an environment of their own
 	@test -x $(OLDEST)/bin/python || $(PYTHON) -m tools.make_venv $(OLDEST)
 	@$(OLDEST)/bin/python -m pip install --quiet --upgrade pip
 	@$(OLDEST)/bin/python -m tools.oldest > $(OLDEST)/oldest.txt
 	@$(OLDEST)/bin/python -m pip install --quiet -c $(OLDEST)/oldest.txt --editable . --group fast
-	$(OLDEST)/bin/python -m pytest -m "not browser and not slow"
+	$(OLDEST)/bin/python -m pytest -m "not browser and not slow and not long"
 
 bench: $(VENV)/.dev  ## speed, memory and faithfulness, as ratios
 	$(PY) -m benchmarks
