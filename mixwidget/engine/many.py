@@ -9,7 +9,18 @@ from typing import Any, Literal
 
 from ..errors import InputError
 from ..explanation import Explanation, Failure, shortened
-from ..models import Case, Encoding, Source, as_it_was, encode_question
+from ..methods import get_method
+from ..models import (
+    Case,
+    Encoding,
+    Source,
+    Together,
+    as_it_was,
+    batch_tokens,
+    batches,
+    encode_question,
+    runs_together,
+)
 from .asked import Asked
 from .verbs import explain_case
 
@@ -22,6 +33,14 @@ _WINDOW = 64
 Result = Explanation | Failure
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Texts that run together, and within how many tokens; 0 for one that runs alone."""
+
+    texts: list[tuple[Asked, Encoding]]
+    tokens: int
+
+
 @dataclass
 class Many:
     """What is done with each of many texts.
@@ -29,6 +48,7 @@ class Many:
     Attributes:
         errors: "row" leaves a `Failure` where a text fails, "raise" stops there.
         keep: "scores" drops maps and layer scores, so that memory does not grow with them.
+        batch_tokens: tokens in one pass; None chooses by the memory that is free.
     """
 
     source: Source
@@ -38,6 +58,7 @@ class Many:
     params: dict[str, Any] = field(default_factory=dict)
     errors: Errors = "raise"
     keep: Keep = "all"
+    batch_tokens: int | None = None
 
     def __post_init__(self) -> None:
         for name, known in (("errors", ("raise", "row")), ("keep", ("all", "scores"))):
@@ -49,27 +70,79 @@ class Many:
         """A result for each text, in order; texts are taken some at a time."""
         while window := list(islice(texts, _WINDOW)):
             found = self._window(window)
-            yield from (self._result(one, found[one.index]) for one in window)
+            for one in window:
+                yield self._result(one, found[one.index])
 
     def _window(self, window: Sequence[Asked]) -> dict[int, Explanation | Exception]:
         found: dict[int, Explanation | Exception] = {}
+        ready: list[tuple[Asked, Encoding]] = []
         for one in window:
             try:
-                found[one.index] = self._explained(one, self._encoded(one))
+                ready.append((one, self._encoded(one)))
             except Exception as error:
                 found[one.index] = error
-                if self.errors == "raise":
-                    return {other.index: error for other in window} | found
+                if self.errors == "raise":  # what stands before it is still explained
+                    break
+        for batch in self._batches(ready):
+            found |= self._together(batch)
         return found
 
     @as_it_was
     def _encoded(self, one: Asked) -> Encoding:
         return encode_question(self.source, one.text, one.text_pair, self.truncate)
 
-    def _explained(self, one: Asked, encoding: Encoding) -> Explanation:
-        case = Case(self.source, encoding)
-        made = explain_case(case, self.method, target=one.target, focus=self.focus, **self.params)
-        return self._kept(one, made)
+    def _batches(self, ready: list[tuple[Asked, Encoding]]) -> Iterator[Batch]:
+        """Texts that run together; one by one where the method or the model wants it so."""
+        if len(ready) < 2 or not (self._shares and runs_together(self.source)):
+            yield from (Batch([one], 0) for one in ready)
+            return
+        if not self.source.anatomy.proved:  # alone: its pass is compared with the model's own
+            yield Batch([ready.pop(0)], 0)
+        encodings = [encoding for _, encoding in ready]
+        longest = max(len(encoding.tokens) for encoding in encodings)
+        tokens = self.batch_tokens or batch_tokens(self.source, longest)
+        for rows in batches(encodings, tokens):
+            yield Batch([ready[row] for row in rows], tokens)
+
+    @property
+    def _shares(self) -> bool:
+        """Whether the method reads a recorded pass, or takes slopes, of which several texts can
+        be made at once. One that runs layers again needs their arguments for its text alone."""
+        needs = set(get_method(self.method).needs)
+        return needs <= {"attention", "values"}
+
+    def _together(self, batch: Batch) -> dict[int, Explanation | Exception]:
+        if len(batch.texts) == 1:
+            ((one, encoding),) = batch.texts
+            return {one.index: self._explained(one, Case(self.source, encoding))}
+        try:
+            together = Together(self.source, [encoding for _, encoding in batch.texts])
+            together.cases[0].trace()
+        except Exception:  # one text may be what is wrong: they are tried one by one
+            return self._apart(batch)
+        made = {
+            one.index: self._explained(one, case)
+            for (one, _), case in zip(batch.texts, together.cases, strict=True)
+        }
+        for explained in made.values():
+            if isinstance(explained, Explanation):
+                explained.info["batch_tokens"] = batch.tokens
+        return made
+
+    def _apart(self, batch: Batch) -> dict[int, Explanation | Exception]:
+        return {
+            one.index: self._explained(one, Case(self.source, encoding))
+            for one, encoding in batch.texts
+        }
+
+    def _explained(self, one: Asked, case: Case) -> Explanation | Exception:
+        try:
+            made = explain_case(
+                case, self.method, target=one.target, focus=self.focus, **self.params
+            )
+            return self._kept(one, made)
+        except Exception as error:
+            return error
 
     def _kept(self, one: Asked, made: Explanation) -> Explanation:
         if self.keep == "all":

@@ -27,6 +27,7 @@ from .targets import (
     spelling_of,
 )
 from .thread import as_it_was
+from .together import Together, batch_tokens, batches, runs_together
 from .trace import Trace
 
 __all__ = [
@@ -40,11 +41,14 @@ __all__ = [
     "SeveralTokensError",
     "Size",
     "Source",
+    "Together",
     "Trace",
     "Walk",
     "answer_targets",
     "answer_text",
     "as_it_was",
+    "batch_tokens",
+    "batches",
     "check_focus",
     "check_memory",
     "check_rules",
@@ -69,6 +73,7 @@ __all__ = [
     "recorded_with_graph",
     "register_family",
     "resolve_target",
+    "runs_together",
     "sd",
     "shadow",
     "source_batches",

@@ -45,10 +45,10 @@ def forward_seconds(size: Size) -> float:
 class Case:
     """One text in front of one model, with its recorded pass: what all methods share."""
 
-    def __init__(self, source: Source, encoding: Encoding) -> None:
+    def __init__(self, source: Source, encoding: Encoding, shadowed: bool = False) -> None:
         self._given = source
-        # Every pass is made through a shadow, which is this text's own.
-        self.source, self.encoding = source.shadowed(), encoding
+        # Every pass is made through a shadow, which is this text's own, or that of several.
+        self.source, self.encoding = source if shadowed else source.shadowed(), encoding
         self._trace: Trace | None = None
         self._lock = threading.Lock()
         self._errors: dict[int, float] = {}

@@ -126,9 +126,9 @@ def predict(
     values = torch.full((len(edits),), 0.0 if of == "probability" else float("nan")).double()
     order = [i for i, one in enumerate(edits) if one.target is not None and one.ids]
     order.sort(key=lambda i: len(edits[i].ids))
-    limit = min(batch_tokens, _most_tokens(source)) if source_batches(source) else 0
+    limit = min(batch_tokens, most_tokens(source)) if source_batches(source) else 0
     done = 0
-    for chunk in _chunks(order, [len(one.ids) for one in edits], limit):
+    for chunk in chunks(order, [len(one.ids) for one in edits], limit):
         if check is not None:
             check()
         values[chunk] = _run(source, encoding, [edits[i] for i in chunk], of)
@@ -138,14 +138,14 @@ def predict(
     return values
 
 
-def _most_tokens(source: Source) -> int:
+def most_tokens(source: Source) -> int:
     """Language models put out a number per token and vocabulary entry: 128 MB of them."""
     if source.task not in ("masked_lm", "causal_lm", "seq2seq_lm"):
         return _BATCH_TOKENS
     return max(1, 2**25 // int(getattr(source.model.config, "vocab_size", 1)))
 
 
-def _chunks(order: list[int], lengths: list[int], limit: int) -> Iterator[list[int]]:
+def chunks(order: list[int], lengths: list[int], limit: int) -> Iterator[list[int]]:
     """Runs of texts, sorted by length, whose padded size stays within the limit.
 
     Texts much longer than the first of a run begin a new one, once that is large enough to
@@ -178,36 +178,41 @@ def _run(source: Source, encoding: Encoding, edits: list[Edit], of: str) -> Tens
     return made
 
 
-def outputs(source: Source, encoding: Encoding, edits: list[Edit]) -> list[_Row]:
+def outputs(source: Source, encoding: Encoding, edits: list[Edit]) -> list[Row]:
     """What the model puts out for each of some edited texts, from one padded pass."""
     model = source.model
-    # A causal classifier finds the last token by the padding id of the model's own config.
-    pad = getattr(model.config, "pad_token_id", None)
-    pad = pad if isinstance(pad, int) else (neutral_token(source, "pad")[0] or 0)
+    pad = pad_id(source)
     inputs: dict[str, Tensor] = {}
     if encoding.first_row:
-        inputs["input_ids"] = _padded([one.ids[: one.first_row] for one in edits], pad)
-        inputs["attention_mask"] = _padded([[1] * one.first_row for one in edits], 0)
+        inputs["input_ids"] = padded([one.ids[: one.first_row] for one in edits], pad)
+        inputs["attention_mask"] = padded([[1] * one.first_row for one in edits], 0)
         # Padding comes after the prefix, where no token of it looks.
-        inputs["decoder_input_ids"] = _padded([one.ids[one.first_row :] for one in edits], pad)
+        inputs["decoder_input_ids"] = padded([one.ids[one.first_row :] for one in edits], pad)
     else:
-        inputs["input_ids"] = _padded([one.ids for one in edits], pad)
-        inputs["attention_mask"] = _padded([[1] * len(one.ids) for one in edits], 0)
+        inputs["input_ids"] = padded([one.ids for one in edits], pad)
+        inputs["attention_mask"] = padded([[1] * len(one.ids) for one in edits], 0)
     if (types := encoding.inputs.get("token_type_ids")) is not None:
         held = types[0].tolist()
-        inputs["token_type_ids"] = _padded([[held[i] for i in one.kept] for one in edits], 0)
+        inputs["token_type_ids"] = padded([[held[i] for i in one.kept] for one in edits], 0)
     inputs = {name: tensor.to(source.device) for name, tensor in inputs.items()}
     with torch.no_grad():
         output = model(**inputs, **plain_output(model))
-    return [_Row(output, row, len(one.ids)) for row, one in enumerate(edits)]
+    return [Row(output, row, len(one.ids)) for row, one in enumerate(edits)]
 
 
-def _padded(rows: list[list[int]], pad: int) -> Tensor:
+def pad_id(source: Source) -> int:
+    """What stands in the place of missing tokens. A causal classifier finds the last token by
+    the padding id of the model's own config."""
+    pad = getattr(source.model.config, "pad_token_id", None)
+    return pad if isinstance(pad, int) else (neutral_token(source, "pad")[0] or 0)
+
+
+def padded(rows: list[list[int]], pad: int) -> Tensor:
     """Lists of numbers as one tensor, padded on the right."""
     return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=pad)
 
 
-class _Row:
+class Row:
     """One text's part of a model's output. Padding is on the right, so places are the same;
     a span's probability is shared among the text's own places."""
 
