@@ -29,6 +29,7 @@ COMBINE = {
     "product": "maps are multiplied",
     "normalised": "rows are normalised, then maps are multiplied",
     "with_identity": "maps are multiplied, with the identity added to each",
+    "whole": "each layer's map begins at the input: nothing is combined",
     "flow": "maximum flow through the maps",
 }
 NEEDS = {"values": "value vectors", "passes": "more forward passes", "target": "a target"}

@@ -7,6 +7,7 @@ from .jacobian import Cut, LayerGraph, exact_squares, sampled_squares
 from .nodes import Attention, Nodes
 from .parts import FeedForward, Norm, linear_weights
 from .record import Known, LayerRecord, Placed, Taped
+from .routes import Shares, shares
 from .spec import BlockSpec, all_at, at
 from .taped import TapedBlock
 from .zeroing import Distance, zeroing_distances
@@ -25,6 +26,7 @@ __all__ = [
     "Nodes",
     "Norm",
     "Placed",
+    "Shares",
     "Stage",
     "StageName",
     "Taped",
@@ -38,6 +40,7 @@ __all__ = [
     "part_distances",
     "proximity",
     "sampled_squares",
+    "shares",
     "vector_norms",
     "wide",
     "zeroing_distances",

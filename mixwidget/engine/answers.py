@@ -40,7 +40,11 @@ def token_by_token(method: Method) -> bool:
     together from its tokens."""
     if not method.class_specific:
         return False
-    return "rules" in method.needs or (method.yields != "maps" and not method.any_focus)
+    return (
+        "rules" in method.needs
+        or method.combine == "whole"
+        or (method.yields != "maps" and not method.any_focus)
+    )
 
 
 def by_steps(run: Run, explain: Explain) -> Iterator[Part]:

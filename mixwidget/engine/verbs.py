@@ -23,6 +23,7 @@ from ..models import (
     spelling_of,
     whole_target,
 )
+from ..tokens import Target
 from .answers import answered, by_steps, check_asked, token_by_token
 
 
@@ -55,7 +56,8 @@ def start(
     cancelled: Callable[[], bool] | None = None,
     report: Callable[[float], None] | None = None,
 ) -> Run:
-    """Check everything that can be checked beforehand, and make the recorded pass."""
+    """Check everything that can be checked beforehand, and make the recorded pass if the method
+    reads it. One that runs the model itself finds its target in its own pass."""
     entry = get_method(method)
     options = entry.options(params or {})
     answer = case.encoding.answer
@@ -70,15 +72,21 @@ def start(
             if cancelled():
                 raise CancelledError("cancelled")
 
-    output = case.trace(check).output
-    if answer is None:
-        resolved = resolve_target(target, case.source, case.encoding, output, row)
-    else:
-        resolved, target = whole_target(case.encoding, output), None
-    check_defined(entry, case.source, resolved)
-    run = Run(case, entry, row, resolved, options)
+    def find(output: Any) -> Target:
+        if answer is None:
+            resolved = resolve_target(target, case.source, case.encoding, output, row)
+        else:
+            resolved = whole_target(case.encoding, output)
+        check_defined(entry, case.source, resolved)
+        spelt = None if answer is not None else target
+        run.info |= spelling_of(spelt, case.source, case.encoding, output, row)
+        return resolved
+
+    check_defined(entry, case.source)
+    run = Run(case, entry, row, find, options)
     run.info |= case.encoding.told
-    run.info |= spelling_of(target, case.source, case.encoding, output, row)
+    if entry.records or case.recorded:
+        run.resolved(case.trace(check).output)
     if cancelled is not None:
         run.cancelled = cancelled
     if report is not None:
@@ -89,12 +97,16 @@ def start(
 def parts(run: Run) -> Iterator[Part]:
     """The method's parts as they are computed, then the proof that the layers they stand on add
     up. Closing the generator ends the work."""
-    if run.target.kind == "answer" and token_by_token(run.method):
+    if run.encoding.answer is not None and token_by_token(run.method):
         work = by_steps(run, _again(run))
     else:
         work = run.method.run(run, **run.options)
     try:
-        yield from _with_the_silent(run, iter(lambda: _next(run, work), None))
+        made = iter(lambda: _next(run, work), None)
+        if not run.case.recorded:  # the method made a pass of its own
+            yield from filter(None, made)
+            return
+        yield from _with_the_silent(run, made)
         for layer in range(len(run.trace)):
             run.check()
             run.case.adds_up(layer)
@@ -145,15 +157,17 @@ def assemble(run: Run, collected: Sequence[Part], seconds: float = 0.0) -> Expla
     layered = sorted((p for p in collected if p.layer is not None), key=lambda p: p.layer or 0)
     maps = [p.map for p in layered if p.map is not None]
     scores = [p.scores for p in layered if p.scores is not None]
+    heads = [p.heads for p in layered if p.heads is not None]
     own = next((p.scores for p in collected if p.layer is None), None)
     _tell_of_layers_without_attention(run)
     info: dict[str, Any] = {
         "model": run.source.name,
         "adds_up": run.case.known_errors(),
         "seconds": seconds,
-        **({"layers": run.trace.names} if any(run.trace.names) else {}),
-        **run.info,
     }
+    if run.case.recorded and any(run.trace.names):
+        info["layers"] = run.trace.names
+    info |= run.info
     for part in collected:
         info.update(part.info)
     made = Explanation(
@@ -170,6 +184,7 @@ def assemble(run: Run, collected: Sequence[Part], seconds: float = 0.0) -> Expla
         scores_from=run.method.scores_from,
         text=run.encoding.text,
         text_pair=run.encoding.text_pair,
+        head_scores=_stacked(heads),
     )
     return answered(run, made, _again(run)) if run.target.kind == "answer" else made
 
@@ -187,6 +202,8 @@ def _again(run: Run) -> Callable[[Case, Any], Explanation]:
 def _tell_of_layers_without_attention(run: Run) -> None:
     """How much of the residual stream was written by layers that do not attend goes into the
     run's info; where the method takes no notice of what they mix, with a warning."""
+    if not run.case.recorded:
+        return
     trace = run.trace
     unlike = set(range(len(trace))) - set(trace.attending)
     if not unlike:
@@ -202,6 +219,14 @@ def _tell_of_layers_without_attention(run: Run) -> None:
             f"the share of what leaves them that they wrote: {listed}. value_zeroing maps them.",
             stacklevel=4,
         )
+
+
+def _stacked(heads: list[Any]) -> Any:
+    """[layers, heads, n] of layers that may have unlike numbers of heads."""
+    if not heads:
+        return None
+    most = max(len(one) for one in heads)
+    return np.stack([np.pad(one, ((0, most - len(one)), (0, 0))) for one in heads])
 
 
 def stream(

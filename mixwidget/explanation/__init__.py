@@ -3,7 +3,7 @@
 from .answer import Answer
 from .combine import Combine, Rolling, normalise_rows, rollout_rows
 from .failure import Failure
-from .flow import check_cost, flow_rows, flow_seconds
+from .flow import Routes, check_cost, flow_rows, flow_seconds
 from .record import Explanation, Part
 from .serial import dumps
 from .units import REST, Unit, place_of, units_of
@@ -17,6 +17,7 @@ __all__ = [
     "Failure",
     "Part",
     "Rolling",
+    "Routes",
     "Unit",
     "WordScore",
     "check_cost",

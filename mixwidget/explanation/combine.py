@@ -17,7 +17,8 @@ Array = NDArray[np.floating]
 #   normalised     the same, with the rows of every M^l normalised first
 #   with_identity  R^l = R^(l-1) + M^l R^(l-1)           relevance maps that leave out the residual
 #   flow           maximum flow through the layers
-Combine = Literal["product", "normalised", "with_identity", "flow"]
+#   whole          nothing to combine: a layer's map begins at the input
+Combine = Literal["product", "normalised", "with_identity", "flow", "whole"]
 
 
 def rollout(maps: Array, combine: Combine = "product") -> Array:
@@ -51,7 +52,8 @@ class Rolling:
             step = normalise_rows(step)
         elif self.combine == "with_identity":
             step = step + np.eye(len(step))
-        product: Array = step @ self.maps[-1] if self.maps else step
+        multiplies = self.maps and self.combine != "whole"
+        product: Array = step @ self.maps[-1] if multiplies else step
         if self.combine == "product":
             peak = np.abs(product).max(initial=0.0)
             product = product / peak if peak > 1e6 else product
@@ -65,6 +67,8 @@ def rollout_row(maps: Array, row: int, combine: Combine = "product") -> Array:
 
 def rollout_rows(maps: Array, rows: Sequence[int], combine: Combine = "product") -> Array:
     """Some rows of the last layer's rollout, [rows, n]: carried down from the top."""
+    if combine == "whole":
+        return maps[-1][list(rows)].astype(np.float64)
     made = np.zeros((len(rows), maps.shape[-1]))
     made[range(len(rows)), list(rows)] = 1.0
     for map in maps[::-1]:

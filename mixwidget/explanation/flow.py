@@ -8,12 +8,13 @@ Nodes are (l, i), token i after layer l, with l = 0 the input; an edge goes from
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CostError, spoken
+from ..errors import CostError, InputError, spoken
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -124,3 +125,33 @@ def _graph(maps: Array, row: int) -> csr_array:
     return csr_array(
         (np.concatenate(widths), np.concatenate(edges), starts), shape=(size, size), copy=False
     )
+
+
+@dataclass(frozen=True)
+class Routes:
+    """Information flow routes: a subgraph; that of a larger tau is a part of it.
+
+    Attributes:
+        edges: (layer, target token, source token), layers from 0, in this order.
+        feed_forwards: (layer, token) whose feed-forward counts.
+        tau: what an edge's or a feed-forward's share exceeds.
+    """
+
+    edges: list[tuple[int, int, int]]
+    feed_forwards: list[tuple[int, int]]
+    tau: float
+
+
+def find_routes(
+    maps: NDArray[np.floating], feed_forward: NDArray[np.floating], focus: int, tau: float
+) -> Routes:
+    """From (last layer, focus) downward, along maps [layers, n, n] above tau."""
+    if not isinstance(tau, int | float) or isinstance(tau, bool) or not 0 <= tau < 1:
+        raise InputError(f"tau is {tau!r}; it is a share of a row, from 0 to below 1.")
+    reached, edges, fed = {focus}, [], []
+    for layer in range(len(maps) - 1, -1, -1):
+        fed += [(layer, i) for i in sorted(reached) if feed_forward[layer][i] > tau]
+        found = [(layer, i, int(j)) for i in reached for j in np.flatnonzero(maps[layer][i] > tau)]
+        edges += found
+        reached = {j for _, _, j in found}
+    return Routes(sorted(edges), sorted(fed), float(tau))

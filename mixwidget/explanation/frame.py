@@ -39,6 +39,10 @@ def explanation_frame(explanation: Explanation) -> pd.DataFrame:
         layer, column = (axis.ravel() for axis in np.indices(explanation.layer_scores.shape))
         values = explanation.layer_scores.ravel()
         frames.append(_frame("layer_score", layer, None, column, tokens, values))
+    if explanation.head_scores is not None:
+        layer, row, column = (axis.ravel() for axis in np.indices(explanation.head_scores.shape))
+        values = explanation.head_scores.ravel()
+        frames.append(_frame("head_score", layer, row, column, tokens, values))
     frames.append(_frame("score", None, None, np.arange(n), tokens, explanation.scores))
     table = pd.concat(frames, ignore_index=True)
     table["text_id"], table["text"] = explanation.id, plain_text(explanation.text)
@@ -61,7 +65,7 @@ def _frame(
             "kind": kind,
             "layer": nothing if layer is None else pd.array(layer, dtype="Int64"),
             "row": nothing if row is None else pd.array(row, dtype="Int64"),
-            "row_token": [None] * count if row is None else tokens[row],
+            "row_token": [None] * count if kind != "map" else tokens[row],
             "column": column,
             "column_token": tokens[column],
             "value": values,

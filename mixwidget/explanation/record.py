@@ -15,7 +15,7 @@ from ..errors import InputError, UnsupportedMethodError
 from ..tokens import Target, Token
 from .answer import Answer
 from .combine import AGGREGATES, Combine, Rolling, normalise_rows, rollout, rollout_row
-from .flow import Flows
+from .flow import Flows, Routes, find_routes
 from .frame import explanation_frame
 from .serial import dumps, read_one
 from .units import ByUnit, summed_by, units_of
@@ -36,6 +36,7 @@ class Part:
         layer: which layer, counted from 0; None for the method's final scores.
         map: [n, n] of that layer, or None.
         scores: [n] of that layer, or the final scores if `layer` is None.
+        heads: [H, n] of that layer, where a method scores heads.
         info: what else the method has to say (convergence, standard errors, ...).
     """
 
@@ -43,6 +44,7 @@ class Part:
     map: Array | None = None
     scores: Array | None = None
     info: dict[str, Any] = field(default_factory=dict)
+    heads: Array | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,6 +61,8 @@ class Explanation:
         maps: float32 [layers, n, n], row = target token, column = source; None for methods
             that score tokens.
         layer_scores: float32 [layers, n] where a method scores tokens per layer, else None.
+        head_scores: float32 [layers, heads, n] where a method scores heads, else None; a layer
+            with fewer heads than another has zeros for those it lacks.
         scores: float32 [n], the final score of each input token.
         info: adds-up error per layer (`adds_up`), model, timing and the method's own notes.
         text, text_pair: what was explained; of a chat `text` is its messages.
@@ -82,6 +86,7 @@ class Explanation:
     id: Any = None
     answer: slice | None = None
     answered: Answer | None = field(default=None, compare=False)
+    head_scores: Array | None = None
 
     __array_ufunc__ = None  # an array compared with it asks `__eq__` here, not each of its entries
 
@@ -253,11 +258,20 @@ class Explanation:
                 other.__dict__[name] = self.__dict__[name]
         return other
 
+    def routes(self, tau: float = 0.04) -> Routes:
+        """The subgraph that information took to the focus token, of `ifr`: from the last layer
+        downward all edges above tau, and the feed-forwards whose share is above it."""
+        if "feed_forward" not in self.info or self.maps is None:
+            raise UnsupportedMethodError(
+                f"{self.method} has no routes; ask for them of ifr: explain(..., 'ifr').routes()."
+            )
+        return find_routes(self.maps, np.asarray(self.info["feed_forward"]), self.focus, tau)
+
     def to_frame(self) -> pd.DataFrame:
         """All numbers in long form: one row per value.
 
-        `kind` says what a row is: "map" (target row takes from source), "layer_score" or
-        "score" (the final score of a source token).
+        `kind` says what a row is: "map" (target row takes from source), "layer_score",
+        "head_score" (`row` is the head) or "score" (the final score of a source token).
         """
 
         return explanation_frame(self)

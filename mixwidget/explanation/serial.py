@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Make = Callable[..., "Explanation"]
 
 FORMAT, VERSION = "mixwidget", 1
-_ARRAYS = ("maps", "layer_scores", "own_scores")
+_ARRAYS = ("maps", "layer_scores", "own_scores", "head_scores")
 _ODD_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 
@@ -141,7 +141,7 @@ def _explanation(entry: dict[str, Any], make: Make) -> Explanation:
         Token(known["piece"], **{k: v for k, v in known.items() if k != "piece"})
         for known in entry["tokens"]
     ]
-    arrays = {name: decode(entry[name]) for name in _ARRAYS}
+    arrays = {name: decode(entry.get(name)) for name in _ARRAYS}
     scores = np.array(decode(entry["scores"]), dtype=np.float32)
     if scores.shape != (len(tokens),):
         raise ValueError(f"{len(tokens)} tokens, but {scores.size} scores")

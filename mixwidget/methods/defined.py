@@ -12,10 +12,11 @@ from ..tokens import Target
 from .registry import Method
 
 
-def check_defined(method: Method, source: Source, target: Target) -> None:
-    """Refuse a method that is not defined for a model, before anything is computed."""
-    if method.class_specific:
-        need_target(target, method.id)
+def check_defined(method: Method, source: Source, target: Target | None = None) -> None:
+    """Refuse a method that is not defined for a model, before anything is computed; and for a
+    target, once it is known."""
+    if method.class_specific and (target is not None or source.task == "base"):
+        need_target(target or Target("none", None, ""), method.id)
     if "rules" in method.needs:
         check_rules(source.spec, source.model.config.model_type)
     if source.decodes and ("rules" in method.needs or _of_one_text(method)):
@@ -27,5 +28,7 @@ def check_defined(method: Method, source: Source, target: Target) -> None:
 
 
 def _of_one_text(method: Method) -> bool:
-    """Whether it differentiates each layer by what that layer read."""
-    return "gradients" in method.needs and "target" not in method.needs
+    """Whether it differentiates each layer by what that layer read, or shares a prediction out
+    through the layers of one stack."""
+    shares = method.family in ("relevance", "contributions") and "gradients" in method.needs
+    return shares or ("gradients" in method.needs and "target" not in method.needs)

@@ -12,22 +12,40 @@ from torch import Tensor, nn
 
 from ..errors import UnsupportedMethodError
 from ..explanation import Part
-from ..models import Prediction, Size, gradients, neutral_token, source_batches, token_embeddings
+from ..models import (
+    Prediction,
+    Size,
+    gradients,
+    layer_gradients,
+    neutral_token,
+    read,
+    source_batches,
+    token_embeddings,
+)
 from .registry import method
 
 if TYPE_CHECKING:
     from .run import Run
 
 _OF = (("probability", "logit"), "What is differentiated: the target's probability or its logit.")
-_NORM = (("l2", "mean"), "A token's size: length of its vector, or mean of absolute values.")
+_NORM = (
+    ("l2", "mean", "sum"),
+    "A token's size: length of its vector, mean of absolute values, or the signed sum as it is.",
+)
+_AT = (("embedding", "layers"), "Taken at the token embeddings, or at every layer's input.")
 _STEPS = 100
 # Tokens in one pass of integrated gradients: enough to fill the cores, little enough to cache.
 _BATCH_TOKENS = 1024
 
 
 def token_sizes(vectors: Tensor, norm: str = "l2") -> Tensor:
-    """One number for each token's vector [n, d], scaled to sum 1 (all zero stays zero). [n]"""
+    """One number for each token's vector [n, d], scaled to sum 1 (all zero stays zero). [n]
+
+    With `norm="sum"` the signed sum, not scaled.
+    """
     vectors = vectors.double()
+    if norm == "sum":
+        return vectors.sum(-1)
     sizes = vectors.norm(dim=-1) if norm == "l2" else vectors.abs().mean(-1)
     total = sizes.sum()
     return sizes / total if bool(total > 0) else sizes
@@ -41,9 +59,22 @@ def _embeddings(run: Run) -> Tensor:
 def _gradient(run: Run, of: str) -> tuple[Tensor, Tensor]:
     """Embeddings and dF/de, both [n, d]."""
     embeddings = _embeddings(run).requires_grad_()
-    predict = Prediction(run.source, run.encoding, run.target, of, lambda rows: run.check())
+    predict = Prediction(run.source, run.encoding, run.resolved, of, lambda rows: run.check())
     (gradient,) = gradients(predict(embeddings), [embeddings])
     return embeddings[0].detach(), gradient[0]
+
+
+def _by_layer(run: Run, of: str, size: Callable[[Tensor, Tensor], Tensor]) -> Iterator[Part]:
+    """A size of (what a layer reads, the slope there) for every layer; the first's at last."""
+
+    def value(output: Any) -> Tensor:
+        return read(output, run.resolved(output), of)
+
+    found = layer_gradients(run.source, run.encoding.inputs, value, run.check)
+    rows = [size(reads, slope) for reads, slope in found]
+    for layer, scores in enumerate(rows):
+        yield run.part(layer, scores=scores)
+    yield run.final(rows[0])
 
 
 @method(
@@ -61,14 +92,20 @@ def _gradient(run: Run, of: str) -> tuple[Tensor, Tensor]:
     ignores="What the embedding is, and the direction of the change: no sign. One point only, "
     "so a saturated prediction has gradients near zero everywhere.",
     cost=lambda size: 2.2,
-    options={"of": _OF},
+    options={"of": _OF, "at": _AT},
 )
-def gradient(run: Run, *, of: str = "probability") -> Iterator[Part]:
+def gradient(run: Run, *, of: str = "probability", at: str = "embedding") -> Iterator[Part]:
     """s_j = ||dF/de_j||_2, [n], scaled to sum 1; e are the token embeddings alone.
+
+    With `at="layers"` the same at what every layer reads, each scaled to sum 1; scores are the
+    first layer's.
 
     F is the target's probability or, with `of="logit"`, its logit. Positions and segments are
     held. Simonyan et al. 2013 take the maximum over channels of an image; for text the length.
     """
+    if at == "layers":
+        yield from _by_layer(run, of, lambda reads, slope: token_sizes(slope))
+        return
     _, slope = _gradient(run, of)
     yield run.final(token_sizes(slope))
 
@@ -88,13 +125,19 @@ def gradient(run: Run, *, of: str = "probability") -> Iterator[Part]:
     formula=r"s_j \propto \left\lVert \frac{\partial p_c}{\partial e_j} \odot e_j \right\rVert",
     ignores="Everything beyond the first order; the sign is dropped by the norm.",
     cost=lambda size: 2.2,
-    options={"of": _OF, "norm": _NORM},
+    options={"of": _OF, "norm": _NORM, "at": _AT},
 )
-def gradient_x_input(run: Run, *, of: str = "probability", norm: str = "l2") -> Iterator[Part]:
+def gradient_x_input(
+    run: Run, *, of: str = "probability", norm: str = "l2", at: str = "embedding"
+) -> Iterator[Part]:
     """s_j = ||dF/de_j * e_j||, [n], scaled to sum 1: `norm="l2"`, or "mean" of absolute values.
 
-    Denil et al. 2014. F as for `gradient`.
+    `norm="sum"` is the signed inner product, not scaled. Denil et al. 2014. F and `at` as for
+    `gradient`.
     """
+    if at == "layers":
+        yield from _by_layer(run, of, lambda reads, slope: token_sizes(slope * reads, norm))
+        return
     embeddings, slope = _gradient(run, of)
     yield run.final(token_sizes(slope * embeddings, norm))
 
@@ -160,7 +203,8 @@ def integrated_gradients(
         run.report(min(1.0, done / (steps + 2)))
         done += rows
 
-    predict = Prediction(run.source, run.encoding, run.target, of, before)
+    run.target  # noqa: B018 - found in the text's own pass, before those on the way to it
+    predict = Prediction(run.source, run.encoding, run.resolved, of, before)
     attributions, delta = IntegratedGradients(predict).attribute(
         embeddings,
         baselines=baseline,
@@ -253,7 +297,8 @@ def deeplift(run: Run, *, of: str = "probability", norm: str = "l2") -> Iterator
     baseline, name = baseline_embeddings(run)
     source = run.source.shadowed()  # captum puts its hooks on it, and what they saw
     model = source.model
-    predict = Prediction(source, run.encoding, run.target, of, lambda rows: run.check(), own=True)
+    run.target  # noqa: B018 - found in the text's own pass, not in one with the baseline
+    predict = Prediction(source, run.encoding, run.resolved, of, lambda rows: run.check(), own=True)
     known = sorted({type(m).__name__ for m in model.modules() if type(m) in SUPPORTED_NON_LINEAR})
     embeddings.requires_grad_()
     module = _Module(model, predict)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ..explanation import Part
-from ..models import WAYS, edit, neutral_token, predict
+from ..models import WAYS, edit, predict, stand_in_name
 from .registry import method
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     measures="How much the target's probability falls when one token is taken away. Negative: "
     "it rises.",
     formula=r"s_j = p_c(x) - p_c(x_{\setminus j})",
-    ignores="Tokens that matter only together, and those that another one can replace. The "
+    ignores="Tokens that matter only together, and those that another one can replace. Finds "
+    "what was copied and what told where to look. The "
     "edited text may be unlike anything the model has seen.",
     cost=lambda size: 1.0 + size.tokens,
     options={
@@ -40,8 +41,9 @@ if TYPE_CHECKING:
 def blank_out(run: Run, *, by: str = "mask") -> Iterator[Part]:
     """s_j = p_c(x) - p_c(x with token j replaced or deleted), [n], for every token.
 
-    Special tokens are blanked too. Li et al. 2016. A tokenizer without a mask token (GPT-2)
-    replaces by the unknown token, then by padding; `info["replaced_by"]` says which. Where
+    Special tokens are blanked too. Li et al. 2016. A tokenizer without a mask token replaces by
+    the unknown token, then by padding, but never by one that begins or ends texts (GPT-2): then
+    the token is left out of attention. `info["replaced_by"]` says which. Where
     the target can no longer be read (the mask of a masked LM is deleted) p_c counts as 0.
     """
     source, encoding = run.source, run.encoding
@@ -49,8 +51,7 @@ def blank_out(run: Run, *, by: str = "mask") -> Iterator[Part]:
     edits = [edit(source, encoding, run.target, (), "delete")]
     edits += [edit(source, encoding, run.target, (j,), by) for j in tokens]  # type: ignore[arg-type]
     values = predict(source, encoding, edits, check=run.check, report=run.report)
-    name = "nothing (deleted)" if by == "delete" else neutral_token(source, by)[1]
-    yield run.final(values[0] - values[1:], replaced_by=name)
+    yield run.final(values[0] - values[1:], replaced_by=stand_in_name(source, by))
 
 
 @method(

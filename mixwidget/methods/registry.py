@@ -84,6 +84,12 @@ class Method:
         """Whether it explains a target rather than a token."""
         return "target" in self.needs
 
+    @property
+    def records(self) -> bool:
+        """Whether it reads the recorded pass; others make a pass of their own, or several."""
+        reads = {"attention", "values", "rules"} & set(self.needs)
+        return not self.class_specific or bool(reads) or self.family == "class activation"
+
     def bound_to_focus(self, options: dict[str, Any]) -> bool:
         """Whether a run with these options holds for its own focus token only."""
         if options.get("zero_focus"):
@@ -110,11 +116,16 @@ _MODULES = (
     "norms",
     "alti",
     "value_zeroing",
+    "ifr",
+    "decompx",
+    "logit",
     "hta",
     "gradients",
     "class_activation",
     "relevance",
+    "attn_lrp",
     "perturbation",
+    "shapley",
 )
 
 _METHODS: dict[str, Method] = {}

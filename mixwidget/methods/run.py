@@ -28,7 +28,8 @@ class Run:
 
     Attributes:
         case: text and model; `trace` is its recorded forward pass.
-        focus, target: resolved, never None.
+        focus: resolved, never None.
+        find: gives the target, resolved, for what the model put out for this text.
         options: the method's options, complete.
         cancelled: asked between chunks; when it says True the run ends with CancelledError.
         report: called with the share of the work done, 0 to 1.
@@ -37,12 +38,24 @@ class Run:
     case: Case
     method: Method
     focus: int
-    target: Target
+    find: Callable[[Any], Target]
     options: dict[str, Any]
     cancelled: Callable[[], bool] = lambda: False
     report: Callable[[float], None] = lambda share: None
     info: dict[str, Any] = field(default_factory=dict)
     _layer: int = 0
+    _target: Target | None = None
+
+    @property
+    def target(self) -> Target:
+        """What is explained; of the recorded pass, where no other has been made before."""
+        return self.resolved(None) if self._target is not None else self.resolved(self.trace.output)
+
+    def resolved(self, output: Any) -> Target:
+        """What is explained, given what a pass put out for the text."""
+        if self._target is None:
+            self._target = self.find(output)
+        return self._target
 
     @property
     def source(self) -> Source:
@@ -76,10 +89,17 @@ class Run:
         self.check()
         self.report((self._layer + share) / len(self.trace.attending))
 
-    def part(self, layer: int, map: Tensor | None = None, scores: Tensor | None = None) -> Part:
+    def part(
+        self,
+        layer: int,
+        map: Tensor | None = None,
+        scores: Tensor | None = None,
+        heads: Tensor | None = None,
+    ) -> Part:
         """A layer's result as float32 arrays on the CPU, its own copy."""
-        whole = None if map is None else self.trace.completed(layer, map)
-        return Part(layer, _array(whole), _array(scores))
+        # A method that makes its own pass follows one text, of which every layer has all tokens.
+        whole = self.trace.completed(layer, map) if map is not None and self.method.records else map
+        return Part(layer, _array(whole), _array(scores), heads=_array(heads))
 
     def final(self, scores: Tensor, **info: Any) -> Part:
         """The method's final scores."""

@@ -2,22 +2,35 @@
 
 from .again import cut_open
 from .answers import answer_targets, answer_text, encode_question, likelihoods, whole_target
+from .backward import Attribution, attribute, graph_is_large
+from .carried import Bias
 from .case import Case, Size, forward_seconds
 from .chat import is_chat
+from .decompose import Decomposition, decompose
+from .direct import Direct, direct
 from .encode import Encoding, encode
 from .families import families, register_family, spec_for
-from .gradients import Prediction, gradients, recorded_with_graph, source_batches, token_embeddings
+from .gradients import (
+    Prediction,
+    gradients,
+    read,
+    recorded_with_graph,
+    source_batches,
+    token_embeddings,
+)
 from .greedy import greedy
 from .memory import check_memory
 from .opening import open_model, open_source, with_tokenizer
-from .predict import WAYS, By, edit, neutral_token, predict
+from .predict import WAYS, By, edit, neutral_token, predict, stand_in_name
 from .recording import record
 from .relevance import HeadFilter, LayerRelevance, Walk
 from .replay import check_rules
 from .rules import sd
 from .shadow import shadow
+from .slopes import Activation
 from .source import Source
 from .spelling import SeveralTokensError
+from .stack import layer_gradients
 from .targets import (
     check_focus,
     need_target,
@@ -32,8 +45,13 @@ from .trace import Trace
 
 __all__ = [
     "WAYS",
+    "Activation",
+    "Attribution",
+    "Bias",
     "By",
     "Case",
+    "Decomposition",
+    "Direct",
     "Encoding",
     "HeadFilter",
     "LayerRelevance",
@@ -47,20 +65,25 @@ __all__ = [
     "answer_targets",
     "answer_text",
     "as_it_was",
+    "attribute",
     "batch_tokens",
     "batches",
     "check_focus",
     "check_memory",
     "check_rules",
     "cut_open",
+    "decompose",
+    "direct",
     "edit",
     "encode",
     "encode_question",
     "families",
     "forward_seconds",
     "gradients",
+    "graph_is_large",
     "greedy",
     "is_chat",
+    "layer_gradients",
     "likelihoods",
     "need_target",
     "neutral_token",
@@ -69,6 +92,7 @@ __all__ = [
     "open_source",
     "predict",
     "probability",
+    "read",
     "record",
     "recorded_with_graph",
     "register_family",
@@ -79,6 +103,7 @@ __all__ = [
     "source_batches",
     "spec_for",
     "spelling_of",
+    "stand_in_name",
     "token_embeddings",
     "whole_target",
     "with_tokenizer",

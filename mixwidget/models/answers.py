@@ -203,7 +203,7 @@ def bare_target(encoding: Encoding) -> Target:
 def whole_target(encoding: Encoding, output: Any) -> Target:
     """The same with what the model gave it."""
     bare = bare_target(encoding)
-    share = float(answer_target(output, bare)[0])
+    share = float(answer_target(output, bare)[0].detach())
     return replace(bare, logit=share, probability=math.exp(share))
 
 

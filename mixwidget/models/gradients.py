@@ -136,21 +136,22 @@ def read(output: Any, target: Target, of: str) -> Tensor:
 class Prediction:
     """F(e) for embeddings e [batch, n, d] -> [batch]; a pass per call.
 
-    With `own` the source's model is a shadow of nobody else's. `before` is called with the number
-    of rows ahead of every pass and may raise to stop.
+    With `own` the source's model is a shadow of nobody else's. `resolve` gives the target: it is
+    asked with what the first pass puts out. `before` is called with the number of rows ahead of
+    every pass and may raise to stop.
     """
 
     def __init__(
         self,
         source: Source,
         encoding: Encoding,
-        target: Target,
+        resolve: Callable[[Any], Target],
         of: str,
         before: Callable[[int], None] = lambda rows: None,
         own: bool = False,
     ) -> None:
         self.source = source if own else source.shadowed()  # its tables get hooks
-        self.encoding, self.target, self.of = encoding, target, of
+        self.encoding, self.resolve, self.of = encoding, resolve, of
         self.before = before
 
     def __call__(self, embeddings: Tensor) -> Tensor:
@@ -163,7 +164,7 @@ class Prediction:
         model = self.source.model
         with embedded(model, self.encoding, embeddings) as inputs:
             output = model(**inputs, **plain_output(model))
-        return read(output, self.target, self.of)
+        return read(output, self.resolve(output), self.of)
 
 
 def source_batches(source: Source) -> bool:

@@ -30,14 +30,24 @@ _WORTH_A_PASS = 128
 def neutral_token(source: Source, by: str = "mask") -> tuple[int | None, str]:
     """(id, name) of the token that stands in for a removed one; (None, "") if there is none.
 
-    Models without a mask token (GPT-2) fall back on the unknown token, then on padding.
+    Models without a mask token fall back on the unknown token, then on padding, but not on one
+    that also begins or ends texts (GPT-2's only special token): it would say that they end here.
     """
+    tokenizer = source.tokenizer
     names = {"mask": ("mask", "unk", "pad"), "unk": ("unk",), "pad": ("pad",)}[by]
+    frame = {getattr(tokenizer, f"{name}_token_id", None) for name in ("bos", "eos", "cls", "sep")}
     for name in names:
-        token = getattr(source.tokenizer, f"{name}_token_id", None)
-        if token is not None:
-            return int(token), str(getattr(source.tokenizer, f"{name}_token"))
+        token = getattr(tokenizer, f"{name}_token_id", None)
+        if token is not None and (by != "mask" or name == "mask" or token not in frame):
+            return int(token), str(getattr(tokenizer, f"{name}_token"))
     return None, ""
+
+
+def stand_in_name(source: Source, by: str) -> str:
+    """What stands in the place of a removed token, in words."""
+    if by == "delete":
+        return "nothing (deleted)"
+    return neutral_token(source, by)[1] or "nothing (left out of attention)"
 
 
 @dataclass(frozen=True)
@@ -49,12 +59,14 @@ class Edit:
         kept: for each of them the index it had in the text.
         target: the target, at its place in the edited text; None if it cannot be read there.
         first_row: as in its encoding.
+        unseen: places that no token attends to.
     """
 
     ids: list[int]
     kept: list[int]
     target: Target | None
     first_row: int = 0
+    unseen: frozenset[int] = frozenset()
 
 
 def edit(source: Source, encoding: Encoding, target: Target, tokens: Sequence[int], by: By) -> Edit:
@@ -63,12 +75,14 @@ def edit(source: Source, encoding: Encoding, target: Target, tokens: Sequence[in
     ids = [token.id for token in encoding.tokens]
     if by != "delete":
         stand_in, _ = neutral_token(source, by)
+        if stand_in is None and by == "mask":
+            return Edit(ids, list(range(len(ids))), target, first, frozenset(gone))
         if stand_in is None:
             raise InputError(
                 f"This tokenizer has no token for by={by!r}. Use by='delete', or give the "
                 "tokenizer one."
             )
-        replaced = [stand_in if i in gone else token for i, token in enumerate(ids)]
+        replaced: list[int] = [stand_in if i in gone else token for i, token in enumerate(ids)]
         return Edit(replaced, list(range(len(ids))), target, first)
     kept = [i for i in range(len(ids)) if i not in gone]
     rows = [i - first for i in kept if i >= first]
@@ -185,12 +199,12 @@ def outputs(source: Source, encoding: Encoding, edits: list[Edit]) -> list[Row]:
     inputs: dict[str, Tensor] = {}
     if encoding.first_row:
         inputs["input_ids"] = padded([one.ids[: one.first_row] for one in edits], pad)
-        inputs["attention_mask"] = padded([[1] * one.first_row for one in edits], 0)
+        inputs["attention_mask"] = padded([_seen(one, one.first_row) for one in edits], 0)
         # Padding comes after the prefix, where no token of it looks.
         inputs["decoder_input_ids"] = padded([one.ids[one.first_row :] for one in edits], pad)
     else:
         inputs["input_ids"] = padded([one.ids for one in edits], pad)
-        inputs["attention_mask"] = padded([[1] * len(one.ids) for one in edits], 0)
+        inputs["attention_mask"] = padded([_seen(one, len(one.ids)) for one in edits], 0)
     if (types := encoding.inputs.get("token_type_ids")) is not None:
         held = types[0].tolist()
         inputs["token_type_ids"] = padded([[held[i] for i in one.kept] for one in edits], 0)
@@ -198,6 +212,10 @@ def outputs(source: Source, encoding: Encoding, edits: list[Edit]) -> list[Row]:
     with torch.no_grad():
         output = model(**inputs, **plain_output(model))
     return [Row(output, row, len(one.ids)) for row, one in enumerate(edits)]
+
+
+def _seen(one: Edit, length: int) -> list[int]:
+    return [int(i not in one.unseen) for i in range(length)]
 
 
 def pad_id(source: Source) -> int:

@@ -73,6 +73,22 @@ def objective(output: Any, target: Target) -> Tensor:
     return logits[:, target.index]
 
 
+def linear_objective(output: Any, target: Target) -> Tensor:
+    """The same as a weighted sum of logits, [batch]: an answer's log probability by its slopes
+    there, whose softmax is none of the model's."""
+    if target.kind != "answer":
+        return objective(output, target)
+    logits = output.logits
+    leaf = logits.detach().requires_grad_()
+    (slopes,) = torch.autograd.grad(answer_target(_Logits(leaf), target).sum(), leaf)
+    return (logits * slopes).sum((-1, -2))
+
+
+class _Logits:
+    def __init__(self, logits: Tensor) -> None:
+        self.logits = logits
+
+
 def probability(output: Any, target: Target) -> Tensor:
     """The probability of a target, [batch]; for a contrast the probability of the first of
     the two given that it is one of them, for a span the product of start and end. Wide: near

@@ -222,8 +222,11 @@ def test_without_a_mask_token() -> None:
     tokenizer.pad_token = None
     found = explain(model, TEXT, "integrated_gradients", tokenizer=tokenizer)
     assert found.info["baseline"] == "zero vector"
-    with pytest.raises(InputError, match="by='mask'"):
-        explain(model, TEXT, "blank_out", tokenizer=tokenizer)
+    left_out = explain(model, TEXT, "blank_out", tokenizer=tokenizer)
+    assert left_out.info["replaced_by"] == "nothing (left out of attention)"
+    assert np.abs(left_out.scores).max() > 0
+    with pytest.raises(InputError, match="by='unk'"):
+        explain(model, TEXT, "blank_out", tokenizer=tokenizer, by="unk")
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "roberta"])

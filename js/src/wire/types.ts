@@ -13,7 +13,7 @@ export type ViewName =
 export type Aggregate = "layer" | "rollout" | "sum";
 export type ScaleName = "blues" | "viridis" | "cividis" | "greys";
 export type Yields = "maps" | "layer_scores" | "scores";
-export type Combine = "product" | "normalised" | "with_identity" | "flow";
+export type Combine = "product" | "normalised" | "with_identity" | "flow" | "whole";
 export type RunStage = "waiting" | "computing" | "ready" | "cancelled" | "error";
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 

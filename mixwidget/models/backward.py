@@ -1,0 +1,139 @@
+"""One pass forward and one back under changed rules: attributions for any family.
+
+The first layer's input is the leaf, every layer's input a node; what the rules hand down to
+them, times what they are, is their relevance.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from ..errors import NumericsError
+from ..tokens import Target
+from .elementwise import put_activations
+from .ledger import Ledger
+from .memory import available_bytes
+from .slopes import Activation, SlopeRules
+from .source import Source
+from .stack import Inputs, prediction
+from .targets import linear_objective
+
+# A graph of more bytes is made a layer at a time.
+_LARGE = 2 * 2**30
+_SIZES = ("num_hidden_layers", "num_attention_heads", "hidden_size", "intermediate_size")
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """What a backward pass gave.
+
+    Attributes:
+        layers: [L, n], relevance of what each layer reads; the first row is the inputs'.
+        balance: target = inputs + biases + softmax, and how far that is from holding; and what
+            was kept by activations that pass their true derivative, or by functions without a
+            rule, under their names.
+        rules: how often each rule was met, by kind and function.
+    """
+
+    layers: Tensor
+    balance: dict[str, float]
+    rules: dict[str, dict[str, int]]
+
+
+def attribute(
+    source: Source,
+    inputs: dict[str, Tensor],
+    resolve: Callable[[Any], Target],
+    *,
+    attention: bool,
+    activation: Activation = "slope",
+    check: Callable[[], None] = lambda: None,
+    sparing: bool = False,
+) -> Attribution:
+    """Run the model forward once and back once under the rules of AttnLRP or CP-LRP.
+
+    Args:
+        inputs: the model's inputs, a batch of one.
+        resolve: the target, given the model's output.
+        attention: whether relevance passes through the softmax (AttnLRP).
+        sparing: keep the layers' inputs only, and run each layer again on the way back.
+    """
+
+    ledger = Ledger()
+
+    def install(twin: nn.Module, layers: list[nn.Module]) -> SlopeRules:
+        ledger.clear()
+        rules = SlopeRules(ledger, attention, activation)
+        put_activations(twin, rules)
+        for layer in layers if sparing else ():
+            layer.forward = _again(layer.forward, rules)
+        return rules
+
+    def value(output: Any) -> Tensor:
+        return linear_objective(output, resolve(output))
+
+    return _shared(*prediction(source, inputs, value, install, check), ledger)
+
+
+def _again(forward: Callable[..., Any], rules: SlopeRules) -> Callable[..., Any]:
+    """A layer that forgets what it computed and computes it again on the way back."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return checkpoint(
+            forward, *args, use_reentrant=False, preserve_rng_state=False,
+            context_fn=lambda: (contextlib.nullcontext(), rules), **kwargs,
+        )  # fmt: skip
+
+    return run
+
+
+def _shared(value: Tensor, reads: Inputs, ledger: Ledger) -> Attribution:
+    nodes = reads.nodes
+    extra = [] if reads.embedded is None else [reads.embedded]
+    met = {kind: dict(counted) for kind, counted in ledger.met.items() if counted}
+    found = torch.autograd.grad(value, [*nodes, *extra], allow_unused=True)
+    rows = []
+    for node, slope in zip([*nodes, *extra], found, strict=True):
+        given = torch.zeros_like(node) if slope is None else slope
+        rows.append((node.detach().double() * given.double()).reshape(-1, node.shape[-1]).sum(-1))
+    if extra:
+        again = rows.pop()
+        if len(again) == len(rows[0]):
+            rows[0] = rows[0] + again
+    layers = torch.stack(rows)
+    if not bool(torch.isfinite(layers).all()):
+        raise NumericsError(
+            "The relevance of this prediction holds NaN or infinity. In half precision it may "
+            "overflow: load the model in float32."
+        )
+    inputs, biases = float(layers[0].sum()), ledger.total("biases")
+    softmax, whole = ledger.total("softmax"), float(value.detach())
+    others = {name: float(x) for name, x in ledger.kept.items() if name not in _NAMED and float(x)}
+    terms = {"target": whole, "inputs": inputs, "biases": biases, "softmax": softmax}
+    size = sum(map(abs, terms.values()))
+    known = inputs + biases + softmax + others.get("activations", 0.0)
+    error = abs(whole - known) / size if size else 0.0
+    balance = {**terms, **others, "error": error}
+    return Attribution(layers, balance, met)
+
+
+_NAMED = ("biases", "softmax")
+
+
+def graph_is_large(source: Source, tokens: int) -> bool:
+    """Whether the graph of a whole pass would take much of the memory that is free."""
+    config = source.model.config
+    sizes = [getattr(config, name, 1) for name in _SIZES]
+    layers, heads, width, inner = (x if isinstance(x, int) and x else 1 for x in sizes)
+    inner = max(inner, 4 * width)
+    # Scores, weights and what is masked for each head; about a dozen vectors, four wide ones.
+    numbers = layers * tokens * (4 * heads * tokens + 12 * width + 4 * inner)
+    free = available_bytes(source.device)
+    return numbers * 4 > min(_LARGE, _LARGE if free is None else free // 3)

@@ -1,0 +1,312 @@
+"""Rules by which every token's part of a vector is carried through a pass.
+
+Linear maps are applied to the parts, norms divide them by the whole's scale, activations multiply
+them by the whole's slope, attention weights and gates are constants, and a bias is shared among
+the parts of the vector that it is added to. Parts are only made where something asks for them:
+queries and keys never do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from ..errors import UnsupportedMethodError
+from .functions import (
+    ACTIVATIONS,
+    BIASED,
+    DIVISIONS,
+    JOINS,
+    LINEAR,
+    NORMS,
+    PRODUCTS,
+    RAISED,
+    SCALES,
+    SUMS,
+    named,
+)
+
+Bias = Literal["absdot", "norm", "equal", "none"]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parts of a tensor, and a constant in it that has not been shared among them yet.
+
+    What attention brings keeps its constants (those of the values and of the projection behind
+    them) until it is `written`, added to something; all others are shared where they are added.
+    """
+
+    values: Tensor  # [tokens, ...]
+    constant: Tensor | None = None
+    written: bool = False
+
+
+Made = Callable[[], Parts]
+
+
+def carried_by(value: Any) -> Made | None:
+    return getattr(value, "parts", None) if isinstance(value, Tensor) else None
+
+
+def _flat(values: Any) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        found.extend(_flat(value) if isinstance(value, list | tuple) else [value])
+    return found
+
+
+def _mapped(values: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(values, list | tuple):
+        return type(values)(_mapped(v, change) for v in values)
+    if isinstance(values, dict):
+        return {k: _mapped(v, change) for k, v in values.items()}
+    return change(values)
+
+
+class PartRules(TorchFunctionMode):
+    """Carries parts along while a pass runs under this mode, without gradients."""
+
+    def __init__(self, bias: Bias) -> None:
+        super().__init__()
+        self.bias = bias
+        self.inside = False  # of a layer; a head's constants are shared at once
+
+    def give(self, made: Any, parts: Made, gate: bool = False) -> Any:
+        """A tensor with a way to make its parts, which is gone through once."""
+        kept: list[Parts] = []
+
+        def once() -> Parts:
+            if not kept:
+                kept.append(parts())
+            return kept[0]
+
+        made.parts, made.gate = once, gate
+        return made
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        given = [v for v in _flat((*args, *kwargs.values())) if carried_by(v) is not None]
+        if not given:
+            return func(*args, **kwargs)
+        name, in_place, swapped = named(func)
+        if name in ("get", "set", "setitem") and name != "get":
+            raise self._unknown(name)
+        if in_place:
+            plain = getattr(torch.Tensor, name)
+            made = self._applied(plain, name, args, kwargs, given)
+            parts, gate = carried_by(made), getattr(made, "gate", False)
+            written = args[0].copy_(made)
+            return written if parts is None else self.give(written, parts, gate)
+        if swapped:
+            args = tuple(
+                a if isinstance(a, Tensor) else given[0].new_tensor(a) for a in (args[1], args[0])
+            )
+            func = getattr(torch, name.removeprefix("true"))
+        return self._applied(func, name, args, kwargs, given)
+
+    def _applied(self, func: Any, name: str, args: Any, kwargs: Any, given: list[Any]) -> Any:
+        if name in SCALES or name in ("softmax", "_softmax", "log_softmax"):
+            return func(*args, **kwargs)
+        if name in ACTIVATIONS:
+            return self.activated(lambda x: func(x, *args[1:], **kwargs), args[0], name)
+        if name in NORMS:
+            return self._norm(func, name, args, kwargs)
+        if name in PRODUCTS and len(given) > 1:
+            return self._product(func, args, kwargs, given)
+        if name in DIVISIONS and carried_by(args[1]) is not None:
+            bare = _bare(args[1])
+            return (
+                self._applied(func, name, (args[0], bare), kwargs, [args[0]])
+                if carried_by(args[0])
+                else func(*args, **kwargs)
+            )
+        if name in PRODUCTS or name in LINEAR or name in SUMS or name in BIASED:
+            return self._linear(func, name, args, kwargs, given)
+        made = func(*args, **kwargs)
+        for result in _flat([made]):
+            if isinstance(result, Tensor) and result.is_floating_point():
+                self.give(result, lambda: self._refuse(name))
+        return made
+
+    def _linear(self, func: Any, name: str, args: Any, kwargs: Any, given: list[Any]) -> Any:
+        made = func(*args, **kwargs)
+        if any(made is v for v in given):  # a conversion to what it is already
+            return made
+        order = list({id(v): v for v in given}.values())
+        sources = [v.parts for v in order]  # as they are now: some models write over them
+
+        def on(values: tuple[Tensor, ...]) -> Any:
+            place = {id(v): new for v, new in zip(order, values, strict=True)}
+
+            def change(v: Any) -> Any:
+                return place.get(id(v), v)
+
+            return func(*_mapped(args, change), **_mapped(kwargs, change))
+
+        constant: Tensor | None = None
+        numbers = any(isinstance(a, float | int) and not isinstance(a, bool) and a for a in args)
+        others = [
+            v for v in _flat((*args, *kwargs.values())) if _floats(v) and carried_by(v) is None
+        ]
+        adds = name in BIASED or (name in SUMS and (others or (numbers and name not in JOINS)))
+        if adds:
+            constant = on(tuple(torch.zeros_like(v) for v in order))
+
+        inside = self.inside
+        attends = name in PRODUCTS and _attends(args)
+        sums = name in SUMS and len(order) > 1
+
+        def parts_of(pick: Callable[[Any], Tensor]) -> Parts:
+            held = [source() for source in sources]
+            if sums:
+                held = [one if one.written else self.settled(one) for one in held]
+            written = attends or any(one.written for one in held)
+            still = 0 if constant is None else pick(on(tuple(torch.zeros_like(v) for v in order)))
+
+            def one(*values: Tensor) -> Tensor:
+                return pick(on(values)) - still
+
+            moved: Tensor = torch.vmap(one)(*(part.values for part in held))
+            rest = [part.constant for part in held]
+            if constant is None and all(k is None for k in rest):
+                return Parts(moved, None, written)
+            here = tuple(
+                torch.zeros_like(v) if k is None else k for v, k in zip(order, rest, strict=True)
+            )
+            found = Parts(moved, pick(on(here)), written)
+            return self.settled(found) if sums or not inside else found
+
+        if isinstance(made, Tensor):
+            return self.give(made, lambda: parts_of(lambda r: r))
+        for i, result in enumerate(made if isinstance(made, list | tuple) else ()):
+            if _floats(result):
+                self.give(result, partial(parts_of, itemgetter(i)))
+        return made
+
+    def settled(self, parts: Parts) -> Parts:
+        """With its constant shared."""
+        if parts.constant is None:
+            return Parts(parts.values)
+        return Parts(self._shared(parts.values, parts.constant))
+
+    def _shared(self, parts: Tensor, constant: Tensor) -> Tensor:
+        """Parts [tokens, ...] with a constant that was added to their sum shared among them."""
+        if self.bias == "none" or not bool(constant.any()):
+            return parts
+        if self.bias == "absdot":
+            weights = (parts * constant).sum(-1, keepdim=True).abs()
+        elif self.bias == "norm":
+            weights = parts.norm(dim=-1, keepdim=True)
+        else:
+            weights = torch.ones_like(parts[..., :1])
+        total = weights.sum(0, keepdim=True)
+        even = torch.full_like(weights, 1 / len(parts))
+        return parts + torch.where(total > 0, weights / total, even) * constant
+
+    def activated(self, function: Callable[[Tensor], Tensor], x: Tensor, name: str) -> Tensor:
+        y = function(x)
+        if carried_by(x) is None:
+            return y
+
+        source = x.parts  # type: ignore[attr-defined]
+
+        def parts() -> Parts:
+            origin = float(function(x.new_zeros((1,) * x.dim()))) if name in RAISED else 0.0
+            slope = torch.where(x == 0, 0.0, (y - origin) / x)
+            moved = self.settled(source()).values * slope
+            return Parts(self._shared(moved, torch.full_like(y, origin)) if origin else moved)
+
+        return self.give(y, parts, gate=True)
+
+    def _norm(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+        made = func(*args, **kwargs)
+        if name not in ("layer_norm", "rms_norm"):
+            return self.give(made, lambda: self._refuse(name))
+        names = ["input", "normalized_shape", "weight", *["bias"] * (name == "layer_norm"), "eps"]
+        at = {**dict(zip(names, args, strict=False)), **kwargs}
+        x, weight, bias = at["input"], at.get("weight"), at.get("bias")
+
+        source = x.parts
+
+        def parts() -> Parts:
+            read = source() if source().written else self.settled(source())
+            eps = at.get("eps")
+            if name == "layer_norm":
+                power = x.var(-1, correction=0, keepdim=True) + (1e-5 if eps is None else eps)
+            else:
+                floor = torch.finfo(x.dtype).eps if eps is None else eps
+                power = x.square().mean(-1, keepdim=True) + floor
+            scale = power.rsqrt() if weight is None else power.rsqrt() * weight
+
+            def linear(vectors: Tensor) -> Tensor:
+                if name == "layer_norm":
+                    vectors = vectors - vectors.mean(-1, keepdim=True)
+                return vectors * scale
+
+            moved = linear(read.values)
+            still = None if read.constant is None else linear(read.constant)
+            if bias is not None:
+                still = bias.expand_as(made) if still is None else still + bias
+            found = Parts(moved, still, read.written)
+            return found if read.written else self.settled(found)
+
+        return self.give(made, parts)
+
+    def _product(self, func: Any, args: Any, kwargs: Any, given: list[Any]) -> Any:
+        made = func(*args, **kwargs)
+        gates = [v for v in given if getattr(v, "gate", False)]
+        free = [v for v in given if v is not gates[0]] if len(gates) == 1 else given
+        share = 1 / len(free)
+
+        sources = {id(one): one.parts for one in free}
+
+        def parts() -> Parts:
+            total: Any = 0
+            for one in free:  # the others as they are
+
+                def on(part: Tensor, one: Any = one) -> Tensor:
+                    swapped = _mapped(args, lambda v: part if v is one else _bare(v))
+                    result: Tensor = func(*swapped, **kwargs)
+                    return result
+
+                held = self.settled(sources[id(one)]()).values
+                total = total + share * torch.vmap(on)(held)
+            return Parts(total)
+
+        return self.give(made, parts)
+
+    def _refuse(self, name: str) -> Parts:
+        raise self._unknown(name)
+
+    def _unknown(self, name: str) -> UnsupportedMethodError:
+        return UnsupportedMethodError(
+            f"This model uses {name!r} on the way from its input to the prediction, through which "
+            "parts of a vector cannot be carried. attn_lrp answers the same question."
+        )
+
+
+def _floats(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
+
+
+def _attends(args: Any) -> bool:
+    """Whether a product is one of attention weights, constants here, with values."""
+    weights = next((a for a in args if isinstance(a, Tensor) and carried_by(a) is None), None)
+    return weights is not None and not isinstance(
+        weights if weights._base is None else weights._base, nn.Parameter
+    ) and weights.dim() > 2 and any(carried_by(a) for a in args)  # fmt: skip
+
+
+def _bare(value: Any) -> Any:
+    """The same tensor without its parts."""
+    return value.detach() if isinstance(value, Tensor) else value
