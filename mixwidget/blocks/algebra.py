@@ -20,9 +20,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
+from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .parts import FeedForward, Norm, linear_weights
 from .spec import BlockSpec, at
@@ -41,6 +42,11 @@ _PROOF_ROWS = 64
 
 # Attention weights worked on at once: they stay in a core's cache.
 _CACHE_ELEMENTS = 2**18
+
+# Projections through norms, for as long as the shadow lives whose layers they belong to; larger
+# ones are made anew: they would take more room than they are worth.
+_FOLDED_ELEMENTS = 4 * 2**20
+_FOLDED: WeakKeyDictionary[nn.Module, dict[tuple[str, StageName], Tensor]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -179,10 +185,22 @@ class Block:
         )
         if name == "res" or self.spec.wiring != "post":
             return stage
-        stage = _through(stage, self.norm1, self.attended, self.block_output)
+        folded = self._folded("res_ln", self.norm1, stage.project)
+        stage = _through(stage, self.norm1, self.attended, self.block_output, folded)
         if name == "res_ln":
             return stage
-        return _through(stage, self.norm2, self.before_norm2, self.output)
+        folded = self._folded("enc", self.norm2, stage.project)
+        return _through(stage, self.norm2, self.before_norm2, self.output, folded)
+
+    def _folded(self, name: StageName, norm: Norm | None, project: Tensor) -> Tensor:
+        """The projection through a norm's linear part, made once for all texts of a shadow."""
+        if norm is None or project.numel() > _FOLDED_ELEMENTS:
+            return project if norm is None else norm.linear(project)
+        held = _FOLDED.setdefault(self.record.module, {})
+        key = (self.spec.out, name)
+        if key not in held:
+            held[key] = norm.linear(project)
+        return held[key]
 
     def source_vectors(self, stage: Stage) -> Iterator[tuple[slice, Tensor]]:
         """g^h_j for chunks of source tokens: yields (which tokens, [chunk, H, d])."""
@@ -255,13 +273,16 @@ class Block:
         return max(errors)
 
 
-def _through(stage: Stage, norm: Norm | None, reads: Tensor, total: Tensor) -> Stage:
-    """A stage carried through the linear part of a norm that read `reads`."""
+def _through(
+    stage: Stage, norm: Norm | None, reads: Tensor, total: Tensor, folded: Tensor | None = None
+) -> Stage:
+    """A stage carried through the linear part of a norm that read `reads`. `folded`: its
+    projection carried through, where it is known."""
     if norm is None:
         return stage
     scale = 1 / norm.scale(reads)
     return Stage(
-        norm.linear(stage.project),
+        norm.linear(stage.project) if folded is None else folded,
         stage.scale * scale,
         None if stage.residual is None else norm.linear(stage.residual) * scale,
         norm.linear(stage.constant) * scale + norm.bias(stage.constant),

@@ -83,8 +83,11 @@ class Many:
                 found[one.index] = error
                 if self.errors == "raise":  # what stands before it is still explained
                     break
+        shadow: Source | None = None  # for all batches: what is folded for one serves the next
         for batch in self._batches(ready):
-            found |= self._together(batch)
+            if batch.tokens and shadow is None:
+                shadow = self.source.shadowed()
+            found |= self._together(batch, shadow)
         return found
 
     @as_it_was
@@ -111,12 +114,11 @@ class Many:
         needs = set(get_method(self.method).needs)
         return needs <= {"attention", "values"}
 
-    def _together(self, batch: Batch) -> dict[int, Explanation | Exception]:
-        if len(batch.texts) == 1:
-            ((one, encoding),) = batch.texts
-            return {one.index: self._explained(one, Case(self.source, encoding))}
+    def _together(self, batch: Batch, shadow: Source | None) -> dict[int, Explanation | Exception]:
+        if len(batch.texts) == 1 or shadow is None:
+            return self._apart(batch)
         try:
-            together = Together(self.source, [encoding for _, encoding in batch.texts])
+            together = Together(shadow, [encoding for _, encoding in batch.texts])
             together.cases[0].trace()
         except Exception:  # one text may be what is wrong: they are tried one by one
             return self._apart(batch)

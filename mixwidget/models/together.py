@@ -59,12 +59,12 @@ class Together:
     """Texts that share their passes.
 
     Attributes:
+        source: its model is a shadow, which others may use afterwards.
         cases: one for each text; their recorded passes are slices of one.
     """
 
     def __init__(self, source: Source, encodings: Sequence[Encoding]) -> None:
-        self._given, self.encodings = source, list(encodings)
-        self.source = source.shadowed()
+        self.source, self.encodings = source, list(encodings)
         self.cases = [
             SharedCase(self.source, encoding, self, row) for row, encoding in enumerate(encodings)
         ]
