@@ -152,8 +152,14 @@ class TapedBlock(Block):
 
     def _set_aside(self, solved: Solved) -> None:
         """A feed-forward beside the attention is no part of their sum."""
+        stream = 0 if solved.residual is None else solved.residual
+        branch_made = self.nodes.branch
+        if branch_made is not None:
+            beside = solved.total - stream - _rows(branch_made)
+            if float(beside.norm()) <= 1e-6 * float(solved.total.norm()):
+                return
         branch = self._solve("z")
-        whole = solved.heads + (0 if solved.residual is None else solved.residual)
+        whole = solved.heads + stream
         beside = solved.total - whole - branch.rest
         if float(beside.norm()) > 1e-5 * float(solved.total.norm()):
             scaled = branch.rest * (solved.scale / branch.scale)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def _cost(size: Size) -> float:
     """n^2 d (H + a few passes through memory) a layer, against the layer's own products."""
     layer = 4 * size.width**2 + 2 * size.width * size.inner + 2 * size.tokens * size.width
-    return 0.35 + size.tokens * size.width * (size.heads + 15) / layer
+    apart = size.tokens * size.width**2 / layer if size.gated else 0.0
+    return 0.35 + apart + size.tokens * size.width * (size.heads + 15) / layer
 
 
 @method(

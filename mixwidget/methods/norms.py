@@ -41,6 +41,9 @@ _U = r"u_{ij} = \textstyle\sum_h A^h_{ij} W_O^h v^h_j + [i{=}j]\, x_i"
 
 def _cost(size: Size) -> float:
     """The proof, two projections, and H x H Gram matrices that every pair makes use of."""
+    if size.gated:
+        layer = 4 * size.width**2 + 2 * size.width * size.inner + 2 * size.tokens * size.width
+        return 0.4 + size.tokens * size.width**2 / layer
     return 0.4 + 1.25 * size.tokens * size.heads**2 / size.width**2
 
 

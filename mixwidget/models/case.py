@@ -34,6 +34,7 @@ class Size:
     width: int  # d, features of a token
     inner: int  # features inside the feed-forward
     again: bool = False  # layers whose parts have no names must run again to be changed
+    gated: bool = False  # each token does something of its own to what it takes
 
 
 def forward_seconds(size: Size) -> float:
@@ -138,4 +139,5 @@ class Case:
         trace = self.trace()
         block = trace.block(trace.attending[0])
         again, width = block.again is not None, block.input.shape[-1]
-        return Size(trace.tokens, len(trace), trace.heads, width, block.inner, again)
+        gated = again and block.stage("res").carry is not None
+        return Size(trace.tokens, len(trace), trace.heads, width, block.inner, again, gated)

@@ -28,6 +28,7 @@ class Trace:
     ) -> None:
         self.inputs, self.layers, self.output = inputs, layers, output
         self._blocks: dict[int, Block] = {}
+        self._errors: dict[int, float] = {}  # of the blocks that were asked for
 
     def __len__(self) -> int:
         return len(self.layers)
@@ -77,6 +78,9 @@ class Trace:
         if block is None:
             block = self._taken_apart(self.layers[layer])
             self._blocks = {layer: block}
+            if self.layers[layer].taped is not None and layer not in self._errors:
+                # What is solved for the proof is what methods ask for next.
+                self._errors[layer] = block.adds_up()
         return block
 
     def _taken_apart(self, record: LayerRecord) -> Block:
@@ -110,7 +114,9 @@ class Trace:
         """How far the parts are from the model's own numbers in this layer, relative."""
         if self.layers[layer].weights is None:
             return 0.0  # nothing was taken apart
-        return self.block(layer).adds_up()
+        if layer not in self._errors:
+            self._errors[layer] = self.block(layer).adds_up()
+        return self._errors[layer]
 
     def nbytes(self) -> int:
         """Memory held, to keep caches bounded."""
