@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -193,8 +194,12 @@ def _value_zeroing(model: Any, inputs: Any, plain: Any, case: Any, e: Any) -> fl
         same = [i for i in trace.attending if trace.layers[i].module is record.module]
         if len(same) > 2 or (len(same) == 2 and not first):
             continue  # a layer that runs several times: the hook cannot tell which
-        module = model.get_submodule(names[id(record.module)])
+        module: Any = model.get_submodule(names[id(record.module)])
+        if case.source.anatomy.open:  # its layers are no modules
+            module = which
         before = _layer_output(model, module, inputs, plain, None)
+        if before is None:
+            return None  # a model that calls `forward` itself runs no hooks
         if first and isinstance(record.place and record.place.columns, list):
             rows, columns = record.rows, record.place.columns
         elif first and "source" not in record.name:
@@ -224,12 +229,19 @@ def _value_zeroing(model: Any, inputs: Any, plain: Any, case: Any, e: Any) -> fl
     return worst if compared else None
 
 
-def _layer_output(model: Any, module: Any, inputs: Any, plain: Any, mode: Any) -> Tensor:
+def _layer_output(model: Any, module: Any, inputs: Any, plain: Any, mode: Any) -> Tensor | None:
     held: list[Tensor] = []
+    if isinstance(module, int):
+        options = {**plain, "output_hidden_states": True}
+        with torch.no_grad(), contextlib.nullcontext() if mode is None else mode:
+            states = model(**inputs, **options).hidden_states
+        return states[module + 1][0].double()
 
     def hook(m: Any, args: Any, result: Any) -> None:
         while isinstance(result, list | tuple):
             result = result[0]
+        if isinstance(result, dict):
+            result = next(iter(result.values())).transpose(1, 2)  # SqueezeBERT
         held.append(result.detach().double().reshape(-1, result.shape[-1]))
 
     handle = module.register_forward_hook(hook)
@@ -242,7 +254,7 @@ def _layer_output(model: Any, module: Any, inputs: Any, plain: Any, mode: Any) -
                     model(**inputs, **plain)
     finally:
         handle.remove()
-    return held[-1]
+    return held[-1] if held else None
 
 
 Compare = Callable[[Any, Any], None]

@@ -10,7 +10,7 @@ from .record import Known, LayerRecord, Placed, Taped
 from .routes import Shares, shares
 from .spec import BlockSpec, all_at, at
 from .taped import TapedBlock
-from .zeroing import Distance, zeroing_distances
+from .zeroing import Distance, moved_by, zeroing_distances
 
 __all__ = [
     "STAGES",
@@ -37,6 +37,7 @@ __all__ = [
     "head_norms",
     "linear_weights",
     "mixing_ratio",
+    "moved_by",
     "part_distances",
     "proximity",
     "sampled_squares",

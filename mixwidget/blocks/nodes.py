@@ -69,3 +69,9 @@ class Nodes:
     joined: Tensor | None = None
     passed: Tensor | None = None
     matrices: list[Tensor] = field(default_factory=list)
+
+    def turn(self) -> None:
+        """Tokens before features, in a layer that has them behind."""
+        for name in ("branch", "stream", "joined", "passed"):
+            node = getattr(self, name)
+            setattr(self, name, None if node is None else node.transpose(1, 2))

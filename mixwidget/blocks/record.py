@@ -116,5 +116,8 @@ class LayerRecord:
     # The tokens that this block moves: all of them, but in encoder-decoders.
     rows: slice = field(default_factory=lambda: slice(None))
     place: Placed | None = None
+    # Without attention: runs the layer with one token's vector away from what its mixer reads.
+    again: Callable[[int | None], Tensor] | None = None
+    turned: bool = False  # tokens are the last axis of what the layer reads and puts out
     attention: Attention | None = None
     taped: Taped | None = None

@@ -221,17 +221,38 @@ def _by_running_again(block: Block, distance: Distance, tick: Callable[[float], 
     """The same for a block whose feed-forward is not looked into: the layer runs once for each
     source token, with its values away."""
     assert block.again is not None
-    measure = _MEASURES[distance](block.output)
-    moved = block.output.new_zeros(block.tokens, block.tokens)  # [source, target]
+    seen = (block.weights != 0).any(0)
     rows, columns = block.lying()
-    before = block.again(None)
+    moved = moved_by(block.again, block.output, distance, (rows, columns), seen, tick)
+    return moved * seen
+
+
+def moved_by(
+    again: Callable[[int | None], Tensor],
+    output: Tensor,
+    distance: Distance,
+    lying: tuple[slice, list[int]],
+    seen: Tensor | None = None,
+    tick: Callable[[float], None] = lambda share: None,
+) -> Tensor:
+    """How far each row of a layer's output [n, d] moves when `again` takes a source away. [n, n]
+
+    Args:
+        lying: the rows that the layer moves, and the columns that it takes from.
+        seen: [n, n] which sources can matter at all; None: every one.
+    """
+    measure = _MEASURES[distance](output)
+    moved = output.new_zeros(len(output), len(output))  # [source, target]
+    rows, columns = lying
+    before = again(None)
     for number, column in enumerate(columns):
-        if bool((block.weights[:, :, column] != 0).any()):
-            change = torch.zeros_like(block.output)
-            change[rows] = block.again(number) - before
+        if seen is None or bool(seen[:, column].any()):
+            change = torch.zeros_like(output)
+            moved_rows = again(number) - before
+            change[rows] = moved_rows[: len(change[rows])]  # what was filled up is no token
             moved[column] = measure(change[None], slice(None))[0]
         tick((number + 1) / len(columns))
-    return (moved.T * (block.weights != 0).any(0)).contiguous()
+    return moved.T.contiguous()
 
 
 Measure = Callable[[Tensor, slice], Tensor]

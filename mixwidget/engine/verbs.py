@@ -200,23 +200,31 @@ def _again(run: Run) -> Callable[[Case, Any], Explanation]:
 
 
 def _tell_of_layers_without_attention(run: Run) -> None:
-    """How much of the residual stream was written by layers that do not attend goes into the
-    run's info; where the method takes no notice of what they mix, with a warning."""
+    """What was mixed by other means than attention goes into the run's info; where the method
+    takes no notice of it, with a warning."""
     if not run.case.recorded:
         return
-    trace = run.trace
-    unlike = set(range(len(trace))) - set(trace.attending)
-    if not unlike:
-        return
-    shares = {layer: trace.written(layer) for layer in sorted(unlike)}
-    run.info["without_attention"] = {k: round(share, 4) for k, share in shares.items()}
+    trace, beside = run.trace, run.source.anatomy.beside
+    unlike = sorted(set(range(len(trace))) - set(trace.attending))
+    shares = {layer: trace.written(layer) for layer in unlike}
     passed = run.info.pop("passed_on", [])
+    if unlike:
+        run.info["without_attention"] = {k: round(share, 4) for k, share in shares.items()}
+    if beside:
+        run.info["beside_attention"] = sorted(beside)
+    who = f"{run.source.name}: {run.method.id}"
     if passed:
         listed = ", ".join(f"{k} ({shares[k]:.0%})" for k in sorted(passed))
         warnings.warn(
-            f"{run.source.name}: {run.method.id} takes every token as passed on unchanged by the "
-            f"layers without attention, though these write to the residual stream. Layers, and "
-            f"the share of what leaves them that they wrote: {listed}. value_zeroing maps them.",
+            f"{who} takes every token as passed on unchanged by the layers without attention, "
+            "though these write to the residual stream. Layers, and the share of what leaves them "
+            f"that they wrote: {listed}. value_zeroing maps them too.",
+            stacklevel=4,
+        )
+    if beside and run.method.yields != "scores":
+        warnings.warn(
+            f"{who} follows attention alone, but layers {', '.join(map(str, sorted(beside)))} also "
+            "mix tokens beside it (a recurrence or a convolution), which is in none of its maps.",
             stacklevel=4,
         )
 

@@ -73,7 +73,13 @@ def _class_activation(run: Run, features: str) -> tuple[list[Tensor], dict[int, 
     slopes = gradients(objective(trace.output, run.target), hidden)
     activations = []
     for record, node, slope in zip(records, hidden, slopes, strict=True):
-        made = (node.detach() * 1.0).double().mul_(slope.double()).sum(-1).flatten()
+        made = (
+            (node.detach() * 1.0)
+            .double()
+            .mul_(slope.double())
+            .sum(-2 if record.turned else -1)
+            .flatten()
+        )
         activations.append(made if record.place is None else record.place.scores(made))
     weights = {layer: trace.weights(layer).detach() for layer in trace.attending}
     return activations, {layer: trace.on_axis(layer, a) for layer, a in weights.items()}

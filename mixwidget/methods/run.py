@@ -74,9 +74,10 @@ class Run:
         if self.cancelled():
             raise CancelledError("cancelled")
 
-    def layers(self) -> Iterator[int]:
-        """Layers that attend, in the method's order, with a cancel check and progress for each."""
-        layers = self.trace.attending
+    def layers(self, every: bool = False) -> Iterator[int]:
+        """Layers that attend, in the method's order, with a cancel check and progress for each.
+        With `every` also those that do not."""
+        layers = list(range(len(self.trace))) if every else self.trace.attending
         order = layers[::-1] if self.method.downward else layers
         for done, layer in enumerate(order):
             self._layer = done

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from ..blocks import Distance, zeroing_distances
+from ..blocks import Distance, Placed, moved_by, zeroing_distances
 from ..explanation import Part
 from ..models import Size
 from .registry import method
@@ -56,10 +56,26 @@ def value_zeroing(run: Run, *, distance: Distance = "cosine") -> Iterator[Part]:
     every head (bias included). "euclidean" is ||o_i^-j - o_i||; "spearman" is 1 minus the rank
     correlation of the two over their features. A row that nothing moves keeps itself. The
     authors' code computes 1 - cos in float32, which loses small values; here it comes from the
-    difference of the outputs, itself carried through the layer as a difference.
+    difference of the outputs, itself carried through the layer as a difference. In a layer without
+    attention token j is taken away from what the layer's mixer reads.
     """
-    for layer in run.layers():
-        moved = zeroing_distances(run.trace.block(layer), distance, run.tick)
+    for layer in run.layers(every=True):
+        moved = _moved(run, layer, distance)
         total = moved.sum(-1, keepdim=True)
         eye = torch.eye(len(moved), dtype=moved.dtype, device=moved.device)
         yield run.part(layer, torch.where(total > 0, moved / total, eye))
+
+
+def _moved(run: Run, layer: int, distance: Distance) -> torch.Tensor:
+    record = run.trace.layers[layer]
+    if record.weights is not None:
+        return zeroing_distances(run.trace.block(layer), distance, run.tick)
+    assert record.again is not None
+    assert record.output is not None
+    if getattr(record.again, "lost", False):
+        run.info.setdefault("passed_on", []).append(layer)
+        return torch.zeros(run.trace.tokens, run.trace.tokens, device=record.output.device)
+    place = record.place or Placed(run.trace.tokens)
+    columns = list(range(place.tokens))[place.rows]
+    output = place.vectors(record.output)
+    return moved_by(record.again, output, distance, (place.rows, columns), tick=run.tick)

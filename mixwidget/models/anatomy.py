@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import weakref
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 
 from ..blocks import Attention, BlockSpec, Known
 from ..errors import MixwidgetError, UnsupportedModelError
-from .again import first_tensor, hidden_of
+from .again import always_hooked, first_tensor, hidden_of
 from .families import spec_for
 from .shadow import shadow
 from .tap import Watching
@@ -37,6 +38,7 @@ class Anatomy:
         layers: paths of its layers.
         causal: no token takes anything from a later one.
         decodes: it is an encoder and a decoder, which reads a text of its own.
+        open: what its layers put out is added to the stream outside of them.
         known: what was found out in earlier passes.
 
     Passes write into it: what was proved of a model, and that a spec did not fit it.
@@ -46,9 +48,11 @@ class Anatomy:
     layers: tuple[str, ...]
     causal: bool
     decodes: bool
+    open: bool = False
     known: Known = field(default_factory=Known)
     proved: bool = False  # its recorded pass has been compared with the model's own
     own_attention: bool = False  # its passes are made with the implementation it came with
+    beside: dict[int, float] = field(default_factory=dict)  # layers that mix not by attention alone
     misfit: dict[int, float] = field(default_factory=dict)  # by how much a spec missed, by layer
 
 
@@ -73,8 +77,9 @@ def _anatomy(model: Any) -> Anatomy:
     two, not_known = decodes(model), ""
     try:
         spec = spec_for(model.config)
-    except UnsupportedModelError as unknown:
-        spec, not_known = None, f" {unknown}"
+    except UnsupportedModelError:
+        spec, kind = None, getattr(model.config, "model_type", None)
+        not_known = f" To add the family {kind!r} by hand, as 'bert' is, see register_family."
     if spec is not None and (spec.decoder is not None) != two:
         # A decoder alone, or an encoder alone, of a family that has both.
         alone = not hasattr(base_of(model), "decoder")
@@ -91,6 +96,7 @@ def without_spec(anatomy: Anatomy, model: Any, misfit: dict[int, float]) -> None
     """A model that its spec does not fit is taken apart as one that has none."""
     found = probed(model)
     anatomy.spec, anatomy.layers, anatomy.misfit = None, found.layers, misfit
+    anatomy.open = found.open
 
 
 def probed(model: Any) -> Anatomy:
@@ -103,6 +109,7 @@ class _Entered:
 
     def __init__(self, module: nn.Module, given: Tensor | None) -> None:
         self.module, self.given, self.calls = module, given, 0
+        self.out: Tensor | None = None
 
 
 class _Search:
@@ -112,6 +119,7 @@ class _Search:
         self.model, self.two = model, two
         self.stack: list[_Entered] = []
         self.seen: dict[nn.Module, int] = {}  # attentions in one run, of what keeps its shape
+        self.runs: list[_Entered] = []
         self.outside = 0
         self.later = False  # something was taken from a later token
         self.odd: set[tuple[int, int]] = set()
@@ -120,7 +128,13 @@ class _Search:
         self._run()
         layers = self._layers()
         names = {module: name for name, module in self.model.named_modules()}
-        return Anatomy(None, tuple(names[layer] for layer in layers), not self.later, self.two)
+        paths = tuple(names[layer] for layer in layers)
+        chained = [
+            after.given is not None and before.out is not None and _same(before.out, after.given)
+            for before, after in pairwise(run for run in self.runs if run.module in layers)
+        ]
+        is_open = bool(chained) and not any(chained)
+        return Anatomy(None, paths, not self.later, self.two, is_open)
 
     def _run(self) -> None:
         items = dict.fromkeys(
@@ -130,6 +144,7 @@ class _Search:
             for item in module
         )
         for item in items:
+            always_hooked(item)
             item.register_forward_pre_hook(self._enter, with_kwargs=True)
             item.register_forward_hook(self._leave)
         inputs, lengths = probe_inputs(self.model, self.two)
@@ -139,11 +154,14 @@ class _Search:
         self.odd = watching.odd
 
     def _enter(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
-        self.stack.append(_Entered(module, hidden_of(args, kwargs)))
+        given = hidden_of(args, kwargs)
+        self.stack.append(_Entered(module, None if given is None else given.clone()))
 
     def _leave(self, module: nn.Module, args: Any, result: Any) -> None:
         entered = self.stack.pop()
         out = first_tensor(result)
+        entered.out = out
+        self.runs.append(entered)
         if entered.given is not None and out is not None and out.shape == entered.given.shape:
             self.seen[module] = max(self.seen.get(module, 0), entered.calls)
 
@@ -167,7 +185,27 @@ class _Search:
             if isinstance(stack, nn.ModuleList) and any(item in chosen for item in stack):
                 beside = [item for item in stack if self.seen.get(item, 1) == 0]
                 chosen.update(item for item in beside if id(item) not in within)
+        if self.two:
+            chosen.update(self._stacks_without_attention(chosen))
         return [module for module in self.model.modules() if module in chosen]
+
+    def _stacks_without_attention(self, chosen: set[nn.Module]) -> list[nn.Module]:
+        """Layers of an encoder whose attention is none of tokens to tokens (of windows, say): a
+        list of modules that each read what the one before put out."""
+        inside = {id(inner) for layer in chosen for inner in layer.modules()}
+        runs = {run.module: run for run in self.runs}
+        found: list[nn.Module] = []
+        for stack in self.model.modules():
+            if not isinstance(stack, nn.ModuleList) or any(id(one) in inside for one in stack):
+                continue
+            items = [runs[one] for one in stack if one in runs]
+            chained = len(items) == len(stack) > 1 and all(
+                one.out is not None and other.given is not None and _same(one.out, other.given)
+                for one, other in pairwise(items)
+            )
+            if chained and all(self.seen.get(one.module) == 0 for one in items):
+                found.extend(stack)
+        return found
 
     def _why_not(self) -> str:
         if self.odd:
@@ -182,6 +220,10 @@ class _Search:
             "multiplied with values: it mixes tokens in another way (a recurrence, a convolution, "
             "an approximation of attention), which is not understood."
         )
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and bool(torch.equal(one, other))
 
 
 def probe_inputs(model: Any, two: bool) -> tuple[dict[str, Tensor], set[int]]:

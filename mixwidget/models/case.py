@@ -13,7 +13,7 @@ from ..errors import UnsupportedModelError
 from .anatomy import without_spec
 from .encode import Encoding
 from .memory import check_memory
-from .proof import check_same, check_taken_apart
+from .proof import check_same, check_taken_apart, find_beside
 from .recording import record
 from .source import Source
 from .thread import as_it_was
@@ -94,7 +94,7 @@ class Case:
             anatomy.own_attention = True
             self.source = self._given.shadowed()
             return self._recorded(check)
-        anatomy.proved = True
+        anatomy.beside, anatomy.proved = find_beside(trace), True
         return trace
 
     def release(self) -> None:

@@ -11,12 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import UnsupportedModelError
+from .again import Again, beside_attention
 from .shadow import shadow
 from .trace import Trace, plain_output
 
 # Relative to the largest number of the output.
 _REFUSED = 1e-3
 _MISSED = 1e-2
+# What rounding moves when an expert gets other tokens beside, far below what a mixer moves.
+_BESIDE = 1e-3
 _HALF_WARNED, _HALF_REFUSED = 1e-2, 1e-1
 
 
@@ -64,6 +67,20 @@ def check_taken_apart(model: nn.Module, trace: Trace, errors: dict[int, float]) 
             "residual stream (another way of mixing tokens beside the attention, or an attention "
             "that is only approximated), and that is not understood."
         )
+
+
+def find_beside(trace: Trace) -> dict[int, float]:
+    """Layers that move numbers between tokens beside their attention, and by how much: looked for
+    by running each once more with its attention held and one token's vector changed."""
+    found = {}
+    for layer, record in enumerate(trace.layers):
+        again = None if record.taped is None else record.taped.again
+        if isinstance(again, Again) and again.last:
+            run = trace.layers[layer - again.which : layer + 1]
+            moved = beside_attention(again, [one.attention for one in run if one.attention])
+            if moved > _BESIDE:
+                found[layer] = moved
+    return found
 
 
 def _own(model: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor | None:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from ..blocks import BlockSpec
 from .anatomy import Anatomy
+from .openlayers import OpenRecorder
 from .recorder import Recorder, SpecRecorder
 from .seq2seq import joined
 from .taperecorder import TapeRecorder
@@ -41,6 +42,8 @@ def record(
     if anatomy.decodes:
         sizes.append(int(inputs["decoder_input_ids"].shape[1]))
     spec, recorder = anatomy.spec, _recorder(model, anatomy, sizes, keep_graph, check)
+    if isinstance(recorder, OpenRecorder):
+        recorder.inputs = inputs
     with (
         recorder.hooks(),
         recorder.watching,
@@ -64,4 +67,5 @@ def _recorder(
     # Of an encoder-decoder's graph only the layers themselves are wanted: no part has to be named.
     if anatomy.spec is not None and not (keep_graph and anatomy.decodes):
         return SpecRecorder(model, anatomy.spec, sizes, keep_graph, check)
-    return TapeRecorder(model, anatomy, sizes, keep_graph, check)
+    kind = OpenRecorder if anatomy.open else TapeRecorder
+    return kind(model, anatomy, sizes, keep_graph, check)

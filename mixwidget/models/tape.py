@@ -77,16 +77,25 @@ class Tape(Watching):
         self.blocks: list[Nodes] = []
         self._tags: dict[int, tuple[Tensor, Tag]] = {}
         self._shape: torch.Size = torch.Size()
+        self._instead: tuple[Tensor, Tensor] | None = None
 
     # --- one layer
 
-    def begin(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """(the layer's input as a leaf, what the layer is to be given)."""
-        self._tags, self.blocks, self.running = {}, [], True
-        leaf = hidden.detach().requires_grad_()
+    def begin(
+        self, hidden: Tensor, everywhere: bool = False, turned: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """(the layer's input as a leaf, what the layer is to be given). With `everywhere` it
+        stands in for the input wherever that is read; `turned`: tokens are the last axis, but
+        of the leaf."""
+        self._tags, self.blocks, self.running, self._instead = {}, [], True, None
+        leaf = (hidden.detach().transpose(1, 2) if turned else hidden.detach()).requires_grad_()
         with torch._C.DisableTorchFunction():
-            given = leaf.clone()  # some families add to their input in place
+            given = (
+                leaf.transpose(1, 2) if turned else leaf
+            ).clone()  # some families add to their input in place
         self._shape = given.shape
+        if everywhere:
+            self._instead = (hidden, given)
         self._tag(given, Tag(frozenset({"x"}), frozenset({"x"})))
         return leaf, given
 
@@ -119,6 +128,8 @@ class Tape(Watching):
     def run(self, name: str, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if not self.running or name in _PASSED:
             return func(*args, **kwargs)
+        if self._instead is not None:
+            args, kwargs = _replaced(args, *self._instead), _replaced(kwargs, *self._instead)
         tensors = list(_tensors((args, kwargs)))
         live = [(t, tag) for t in tensors if (tag := self.tag(t)) is not None]
         if not live:
@@ -303,8 +314,15 @@ def _tensors(values: Any) -> Iterator[Tensor]:
 
 def _frozen(value: Any, factor: Tensor) -> Any:
     """Arguments with one of them cut from the graph."""
-    if value is factor:
-        return factor.detach()
+    return _replaced(value, factor, factor.detach())
+
+
+def _replaced(value: Any, one: Tensor, other: Tensor) -> Any:
+    """Arguments with another tensor in the place of one."""
+    if value is one:
+        return other
     if type(value) in (list, tuple):
-        return type(value)(_frozen(v, factor) for v in value)
+        return type(value)(_replaced(v, one, other) for v in value)
+    if type(value) is dict:
+        return {k: _replaced(v, one, other) for k, v in value.items()}
     return value

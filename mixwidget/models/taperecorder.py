@@ -3,14 +3,23 @@ its output."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch import Tensor, nn
 
 from ..blocks import Attention, LayerRecord, Placed, Taped, all_at
 from ..errors import UnsupportedModelError
-from .again import Again, arguments_of, first_tensor, hidden_of, in_digits, with_hidden
+from .again import (
+    Again,
+    MixerAgain,
+    always_hooked,
+    arguments_of,
+    first_tensor,
+    hidden_of,
+    in_digits,
+    with_hidden,
+)
 from .anatomy import Anatomy
 from .recorder import Check, Recorder
 from .tape import Tape
@@ -31,7 +40,7 @@ class TapeRecorder(Recorder):
     ) -> None:
         super().__init__(model, sizes, keep_graph, check)
         self.anatomy, self.taped = anatomy, not keep_graph
-        self.depth = 0
+        self.depth, self.turned = 0, False
         self.calls: list[Attention] = []  # of the layer that runs
         self.given: tuple[Tensor, Tensor] | None = None  # (leaf, the layer's own input)
         self.arguments: dict[str, Any] = {}
@@ -47,11 +56,22 @@ class TapeRecorder(Recorder):
             self.outside += 1
 
     def hooked(self) -> Iterator[Any]:
-        for layer in self._layers():
+        for layer in self.layers():
+            always_hooked(layer)
             yield layer.register_forward_pre_hook(self._enter, with_kwargs=True)
             yield layer.register_forward_hook(self._leave)
 
-    def _layers(self) -> list[nn.Module]:
+    def read(self, args: Any, kwargs: dict[str, Any], module: nn.Module) -> Tensor:
+        """The vectors that a layer is given."""
+        hidden = hidden_of(args, kwargs)
+        if hidden is None:
+            raise UnsupportedModelError(
+                f"{type(module).__name__}, a layer of {type(self.model).__name__}, is not given "
+                "the tokens' vectors as its first argument."
+            )
+        return hidden
+
+    def layers(self) -> list[nn.Module]:
         spec = self.anatomy.spec
         if spec is None:
             return [self.model.get_submodule(path) for path in self.anatomy.layers]
@@ -64,17 +84,15 @@ class TapeRecorder(Recorder):
             return None
         if self.check is not None:
             self.check()
-        hidden = hidden_of(args, kwargs)
-        if hidden is None:
-            raise UnsupportedModelError(
-                f"{type(module).__name__}, a layer of {type(self.model).__name__}, is not given "
-                "the tokens' vectors as its first argument."
-            )
+        hidden = self.read(args, kwargs, module)
         self.calls, self.arguments = [], arguments_of(args, kwargs)
+        # SqueezeBERT has the tokens behind the features.
+        axes = hidden.shape[1:] if hidden.dim() == 3 else ()
+        self.turned = len(axes) == 2 and axes[0] not in self.sizes and axes[1] in self.sizes
         if not self.taped:
             self.given = (hidden, hidden)
             return None
-        leaf, given = self.tape.begin(hidden)
+        leaf, given = self.tape.begin(hidden, turned=self.turned)
         self.given = (leaf, hidden)
         return with_hidden(args, kwargs, given)
 
@@ -82,24 +100,32 @@ class TapeRecorder(Recorder):
         self.depth -= 1
         if self.depth:
             return None
+        self.close(module, first_tensor(result))
+        return cut(result) if self.taped else None
+
+    def close(self, module: nn.Module, out: Tensor | None) -> None:
+        """A layer has run: its blocks are put on record."""
         assert self.given is not None
         leaf, hidden = self.given
         nodes = self.tape.end() if self.taped else []
-        out = first_tensor(result)
+        if out is not None and self.turned and self.taped:
+            out = out.transpose(1, 2)
+            for block in nodes:
+                block.turn()
         if out is None or out.shape != leaf.shape:
             raise UnsupportedModelError(
                 f"{type(module).__name__}, a layer of {type(self.model).__name__}, puts out "
                 "vectors of another shape than it reads."
             )
         if not self.calls:
-            self._add(
-                LayerRecord(module, None, self._vectors(leaf), self.arguments), out, None, None
-            )
+            record = LayerRecord(module, None, self._vectors(leaf), self.arguments)
+            record.again = MixerAgain(record, hidden)
+            self._add(record, out, None, None)
         streams = [leaf, *(n.stream for n in nodes[1:])]
         for which, found in enumerate(self.calls):
             last = which == len(self.calls) - 1
             record = LayerRecord(module, None, self._vectors(leaf), self.arguments)
-            record.attention = found
+            record.attention, record.turned = found, self.turned
             taped = None
             if self.taped:
                 block = nodes[which]
@@ -107,12 +133,17 @@ class TapeRecorder(Recorder):
                 stream = streams[which]
                 if end is None or stream is None:
                     end = stream = leaf  # the block says why it cannot be taken apart
-                again = Again(record, hidden, self.lengths, which, last)
+                again = self.again(record, hidden, which, last)
                 taped = Taped(block, stream, end, self.anatomy.known, len(self.records), again)
                 record.input = self._vectors(stream)
             self._add(record, out if taped is None or last else taped.end, found, taped)
         self.given = None
-        return _cut(result) if self.taped else None
+
+    def again(
+        self, record: LayerRecord, hidden: Tensor, which: int, last: bool
+    ) -> Callable[[int | None], Tensor]:
+        """What runs the layer again with a token's values away."""
+        return Again(record, hidden, self.lengths, which, last)
 
     def _vectors(self, tensor: Tensor) -> Tensor:
         """[tokens, d]; with a graph the node itself."""
@@ -123,6 +154,10 @@ class TapeRecorder(Recorder):
     ) -> None:
         record.output, record.taped = self._vectors(out), taped
         rows = out.numel() // out.shape[-1]
+        if found is None and rows > self.sizes[0] and len(self.sizes) == 2 and not self.keep_graph:
+            # An encoder that attends in windows has filled the last of them up (LED).
+            rows = self.sizes[0]
+            record.input, record.output = record.input[:rows], record.output[:rows]
         if found is not None:
             record.weights = found.weights if self.keep_graph else self.keep(found.weights)
             record.values = self.keep(found.values[None])
@@ -157,7 +192,7 @@ class TapeRecorder(Recorder):
         before = {id(r.module) for r in self.records} - {id(record.module)}
         number = sum((module in self.decoder) == decodes for module in before)
         record.place, record.rows = Placed(both, rows, columns), rows
-        record.name = kind.format(number)
+        record.name = kind.format(number) + ("" if found is not None else ", without attention")
 
     def finished(self) -> list[LayerRecord]:
         records = super().finished()
@@ -165,6 +200,11 @@ class TapeRecorder(Recorder):
             raise UnsupportedModelError(
                 f"No layer of {type(self.model).__name__} computed an attention of the text's "
                 "tokens to each other that could be recorded."
+            )
+        if self.decoder and all(id(record.module) in self.decoder for record in records):
+            raise UnsupportedModelError(
+                f"The encoder of {type(self.model).__name__} mixes tokens in layers that could not "
+                "be followed, so nothing can be told of its text."
             )
         unlike = any(record.weights is None for record in records)
         if unlike and len(self.sizes) == 1:
@@ -174,10 +214,12 @@ class TapeRecorder(Recorder):
         return records
 
 
-def _cut(result: Any) -> Any:
+def cut(result: Any) -> Any:
     """A layer's results without their graph: the next layer begins anew."""
     if isinstance(result, Tensor):
         return result.detach()
     if type(result) in (list, tuple):
-        return type(result)(_cut(r) for r in result)
+        return type(result)(cut(r) for r in result)
+    if isinstance(result, dict):  # an output with names
+        return type(result)(**{k: cut(v) for k, v in result.items()})
     return result
