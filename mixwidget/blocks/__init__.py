@@ -5,6 +5,7 @@ from .digits import wide
 from .distances import part_distances, proximity
 from .jacobian import Cut, LayerGraph, exact_squares, sampled_squares
 from .nodes import Attention, Nodes
+from .once import once
 from .parts import FeedForward, Norm, linear_weights
 from .record import Known, LayerRecord, Placed, Taped
 from .routes import Shares, shares
@@ -38,6 +39,7 @@ __all__ = [
     "linear_weights",
     "mixing_ratio",
     "moved_by",
+    "once",
     "part_distances",
     "proximity",
     "sampled_squares",

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
+from .once import once
 from .parts import FeedForward, Norm, linear_weights
 from .spec import BlockSpec, at
 
@@ -103,7 +103,7 @@ class Block:
         """Features inside the feed-forward."""
         return int(self.feed_forward.down.shape[1])
 
-    @cached_property
+    @once
     def causal(self) -> bool:
         """No token takes anything from a later one (read off the weights, whatever the mask)."""
         return self.tokens > 1 and not bool(self.weights.triu(1).any())
@@ -111,27 +111,27 @@ class Block:
     def _norm(self, path: str | None) -> Norm | None:
         return None if path is None else Norm(at(self.record.module, path), self.spec.norm_offset)
 
-    @cached_property
+    @once
     def norm1(self) -> Norm | None:
         return self._norm(self.spec.norm1)
 
-    @cached_property
+    @once
     def norm2(self) -> Norm | None:
         return self._norm(self.spec.norm2)
 
-    @cached_property
+    @once
     def after1(self) -> Norm | None:
         return self._norm(self.spec.after1)
 
-    @cached_property
+    @once
     def after2(self) -> Norm | None:
         return self._norm(self.spec.after2)
 
-    @cached_property
+    @once
     def feed_forward(self) -> FeedForward:
         return FeedForward(self.record.module, self.spec)
 
-    @cached_property
+    @once
     def _out(self) -> tuple[Tensor, Tensor]:
         """Output projection by head [H, d_head, d], and its bias [d]."""
         weight, bias = linear_weights(at(self.record.module, self.spec.out))
@@ -147,19 +147,19 @@ class Block:
         """What is added to the residual stream, given what attention put out."""
         return attention_out if self.after1 is None else self.after1(attention_out)
 
-    @cached_property
+    @once
     def attended(self) -> Tensor:
         """p: the residual stream after attention, before any norm. [n, d]"""
         return self.input + self.branch(self.attention_out)
 
-    @cached_property
+    @once
     def block_output(self) -> Tensor:
         """y of a post-norm block, p of the others: what attention and residual make. [n, d]"""
         if self.spec.wiring == "post" and self.norm1 is not None:
             return self.norm1(self.attended)
         return self.attended
 
-    @cached_property
+    @once
     def before_norm2(self) -> Tensor:
         """q of a post-norm block: y + ffn(y), what its second norm reads. [n, d]"""
         assert self.record.ffn_out is not None

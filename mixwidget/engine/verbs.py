@@ -267,6 +267,13 @@ def stream(
     return parts(start(case, method, target=target, focus=focus, params=params))
 
 
+@as_it_was
+def _carried_out(case: Case, method: str, given: dict[str, Any]) -> tuple[Run, list[Part]]:
+    """A run from start to end: the thread is put back once, not after every part."""
+    run = start(case, method, **given)
+    return run, list(parts(run))
+
+
 def explain_case(
     case: Case,
     method: str,
@@ -278,7 +285,7 @@ def explain_case(
 ) -> Explanation:
     """`explain` on a case, so that several methods share its recorded pass."""
     begin = time.perf_counter()
-    run = start(case, method, target=target, focus=focus, params=params, cancelled=cancelled)
-    collected = list(parts(run))
+    given = {"target": target, "focus": focus, "params": params, "cancelled": cancelled}
+    run, collected = _carried_out(case, method, given)
     case.warn()
     return assemble(run, collected, time.perf_counter() - begin)

@@ -59,9 +59,12 @@ class Case:
     def recorded(self) -> bool:
         return self._trace is not None
 
-    @as_it_was
     def trace(self, check: Callable[[], None] | None = None) -> Trace:
         """The recorded pass; made at the first call, the same ever after."""
+        return self._trace or self._first(check)
+
+    @as_it_was
+    def _first(self, check: Callable[[], None] | None) -> Trace:
         with self._lock:
             if self._trace is None:
                 check_memory(self.source, len(self.encoding.tokens))

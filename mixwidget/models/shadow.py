@@ -116,7 +116,7 @@ class _Maker(Rebinder):
     def _container(self, value: Any) -> Any:
         """A list, dict or set of a module's own: what a pass of ours keeps there stays ours."""
         made = self.twin(value) if value else value
-        return self.remember(value, copy.copy(value)) if made is value else made
+        return self.remember(value, value.copy()) if made is value else made
 
     def _table(self, name: str, table: Any) -> Any:
         if name == "_modules":

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal
 
 import torch
 
-from ..blocks import BlockSpec
+from ..blocks import BlockSpec, once
 from .anatomy import Anatomy, anatomy_of
 from .shadow import shadow
 
@@ -26,7 +25,7 @@ class Source:
     name: str
     task: Task
 
-    @cached_property
+    @once
     def anatomy(self) -> Anatomy:
         """How the model is taken apart. Of the user's own model: found once."""
         return anatomy_of(self.model)
