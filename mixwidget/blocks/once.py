@@ -31,4 +31,4 @@ class once(Generic[T]):
         if instance is None:
             return self
         made = self.compute(instance)
-        return vars(instance).setdefault(self.name, made)  # type: ignore[no-any-return]
+        return vars(instance).setdefault(self.name, made)
