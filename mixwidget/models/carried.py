@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from ..errors import UnsupportedMethodError
 from .functions import (
@@ -32,6 +31,7 @@ from .functions import (
     SUMS,
     named,
 )
+from .thread import Mode
 
 Bias = Literal["absdot", "norm", "equal", "none"]
 
@@ -71,7 +71,7 @@ def _mapped(values: Any, change: Callable[[Any], Any]) -> Any:
     return change(values)
 
 
-class PartRules(TorchFunctionMode):
+class PartRules(Mode):
     """Carries parts along while a pass runs under this mode, without gradients."""
 
     def __init__(self, bias: Bias) -> None:

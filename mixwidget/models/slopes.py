@@ -20,7 +20,6 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from .functions import (
     ACTIVATIONS,
@@ -45,6 +44,7 @@ from .ledger import (
     product_sum,
     unbounded,
 )
+from .thread import Mode
 
 Activation = Literal["slope", "gradient"]
 
@@ -64,7 +64,7 @@ def _all(values: Any) -> list[Tensor]:
     return found
 
 
-class SlopeRules(TorchFunctionMode):
+class SlopeRules(Mode):
     """The rules, while a pass runs under this mode.
 
     Args:
