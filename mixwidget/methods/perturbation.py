@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from ..explanation import Part
-from ..models import WAYS, edit, predict, stand_in_name
+from ..explanation import REST, Part
+from ..models import WAYS, edit, predict, prompt_units, stand_in_name
 from .registry import method
 
 if TYPE_CHECKING:
@@ -35,23 +36,58 @@ if TYPE_CHECKING:
     "edited text may be unlike anything the model has seen.",
     cost=lambda size: 1.0 + size.tokens,
     options={
-        "by": (WAYS, "Replace the token by the mask, unknown or padding token, or delete it.")
+        "by": (WAYS, "Replace the token by the mask, unknown or padding token, or delete it."),
+        "units": (
+            None,
+            "What is taken away together: 'tokens', 'words', 'sentences', 'lines', "
+            "'messages', or spans of characters.",
+        ),
     },
 )
-def blank_out(run: Run, *, by: str = "mask") -> Iterator[Part]:
+def blank_out(run: Run, *, by: str = "mask", units: Any = "tokens") -> Iterator[Part]:
     """s_j = p_c(x) - p_c(x with token j replaced or deleted), [n], for every token.
 
     Special tokens are blanked too. Li et al. 2016. A tokenizer without a mask token replaces by
     the unknown token, then by padding, but never by one that begins or ends texts (GPT-2): then
     the token is left out of attention. `info["replaced_by"]` says which. Where
     the target can no longer be read (the mask of a masked LM is deleted) p_c counts as 0.
+
+    With `units` whole words, sentences, ... of the text (of a prompt: before the answer) are taken
+    away, and what none of them covers as one more; special tokens stay. A unit's value is spread
+    evenly over its tokens; `info["values"]` holds the units' own.
     """
     source, encoding = run.source, run.encoding
-    tokens = range(len(encoding.tokens))
+    whole = isinstance(units, str) and units == "tokens"
+    groups = [(j,) for j in range(len(encoding.tokens))] if whole else groups_of(run, units)[1]
     edits = [edit(source, encoding, run.target, (), "delete")]
-    edits += [edit(source, encoding, run.target, (j,), by) for j in tokens]  # type: ignore[arg-type]
+    edits += [edit(source, encoding, run.target, group, by) for group in groups]  # type: ignore[arg-type]
     values = predict(source, encoding, edits, check=run.check, report=run.report)
-    yield run.final(values[0] - values[1:], replaced_by=stand_in_name(source, by))
+    falls = values[0] - values[1:]
+    info = (
+        {}
+        if whole
+        else {"units": groups, "names": groups_of(run, units)[0], "values": falls.tolist()}
+    )
+    yield run.final(spread(run, groups, falls), replaced_by=stand_in_name(source, by), **info)
+
+
+def groups_of(run: Run, units: Any) -> tuple[list[str], list[tuple[int, ...]]]:
+    """Names and tokens of the units before an answer, and of what none of them covers."""
+    encoding = run.encoding
+    found = prompt_units(encoding, units)
+    covered = {index for unit in found for index in unit.tokens}
+    rest = tuple(t.position for t in encoding.tokens[: encoding.prompt]
+                 if not t.special and t.position not in covered)  # fmt: skip
+    names, groups = [unit.name for unit in found], [unit.tokens for unit in found]
+    return ([*names, REST], [*groups, rest]) if rest else (names, groups)
+
+
+def spread(run: Run, groups: Sequence[Sequence[int]], values: Tensor) -> Tensor:
+    """Values of groups spread evenly over their tokens, [n]."""
+    scores = torch.zeros(len(run.encoding.tokens), dtype=torch.float64)
+    for group, value in zip(groups, values, strict=True):
+        scores[list(group)] = value / len(group)
+    return scores
 
 
 @method(

@@ -126,6 +126,7 @@ _MODULES = (
     "attn_lrp",
     "perturbation",
     "shapley",
+    "context_cite",
 )
 
 _METHODS: dict[str, Method] = {}

@@ -24,6 +24,7 @@ from .opening import open_model, open_source, with_tokenizer
 from .predict import WAYS, By, edit, neutral_token, predict, stand_in_name
 from .recording import record
 from .relevance import HeadFilter, LayerRelevance, Walk
+from .removal import edits_without, prompt_units, prompt_without
 from .replay import check_rules
 from .rules import sd
 from .shadow import shadow
@@ -75,6 +76,7 @@ __all__ = [
     "decompose",
     "direct",
     "edit",
+    "edits_without",
     "encode",
     "encode_question",
     "families",
@@ -92,6 +94,8 @@ __all__ = [
     "open_source",
     "predict",
     "probability",
+    "prompt_units",
+    "prompt_without",
     "read",
     "record",
     "recorded_with_graph",

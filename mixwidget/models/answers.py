@@ -144,6 +144,7 @@ def with_answer(source: Source, encoding: Encoding, ids: Sequence[int]) -> Encod
         inputs=inputs,
         answer=slice(start, start + len(ids)),
         answer_text=text,
+        prompt=start,
     )
 
 

@@ -58,15 +58,22 @@ def _content(message: Mapping[str, Any], number: int) -> str:
 
 
 def encode_chat(
-    source: Source, chat: Sequence[Mapping[str, Any]], truncate: bool = False
+    source: Source,
+    chat: Sequence[Mapping[str, Any]],
+    truncate: bool = False,
+    empty: bool = False,
 ) -> Encoding:
     """The ids that the model's template gives, never tokenised again; a generation prompt unless
-    the last message is the assistant's, which is then the answer."""
+    the last message is the assistant's, which is then the answer.
+
+    Args:
+        empty: whether the messages may hold nothing.
+    """
     messages = messages_of(chat)
     answered = messages[-1]["role"] == "assistant"
     if truncate:
         raise InputError("A chat cannot be cut; leave out messages instead of truncate=True.")
-    if not any(one["content"].strip() for one in messages):
+    if not empty and not any(one["content"].strip() for one in messages):
         raise InputError("The chat's messages are empty; give one some words.")
     render = template_of(source, answered)
     text, tokenizer = render(messages), source.tokenizer
@@ -86,7 +93,9 @@ def encode_chat(
     )
     answer = _answer(tokens, len(messages) - 1) if answered else None
     batch = {name: batch[name] for name in ("input_ids", "attention_mask") if name in batch}
-    return Encoding(messages, None, tokens, inputs_of(source, batch, ids), answer)
+    inputs = inputs_of(source, batch, ids)
+    prompt = None if answer is None else answer.start
+    return Encoding(messages, None, tokens, inputs, answer, prompt=prompt)
 
 
 def template_of(source: Source, answered: bool = False) -> Callable[[list[Message]], str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -20,7 +20,8 @@ class Encoding:
     """One text or chat, ready for the model: inputs with a batch of one, and its tokens.
 
     `answer` are the tokens that are explained as the model's answer, `answer_text` what they read
-    where they do not stand in the text itself, `told` what there is to say about it.
+    where they do not stand in the text itself, `told` what there is to say about it. `prompt` is
+    how many tokens stand before an answer, also in a text that ends within it.
     """
 
     text: str | list[dict[str, Any]]
@@ -29,6 +30,7 @@ class Encoding:
     inputs: dict[str, Tensor]
     answer: slice | None = None
     answer_text: str | None = None
+    prompt: int | None = None
     told: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -53,7 +55,18 @@ class Encoding:
             cut = name.startswith("decoder_") if decodes else tensor.shape[-1] == n
             first = self.first_row if decodes else 0
             inputs[name] = tensor[..., : length - first] if cut else tensor
-        return Encoding(self.text, self.text_pair, self.tokens[:length], inputs)
+        tokens = self.tokens[:length]
+        return replace(self, tokens=tokens, inputs=inputs, answer=None, told={})
+
+    @property
+    def texts(self) -> list[str]:
+        """What the tokens' characters count in: a chat's messages, else text and pair; then the
+        answer, if it stands in neither."""
+        if isinstance(self.text, list):
+            found = [str(one["content"]) for one in self.text]
+        else:
+            found = [self.text, *([] if self.text_pair is None else [self.text_pair])]
+        return found if self.answer_text is None else [*found, self.answer_text]
 
     def ordinary(self) -> list[int]:
         """Indices of the tokens that are part of the text."""

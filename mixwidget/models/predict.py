@@ -15,6 +15,7 @@ from ..errors import InputError, NumericsError
 from ..tokens import Target
 from .encode import Encoding
 from .gradients import read, source_batches
+from .readable import is_byte_level
 from .source import Source
 from .thread import as_it_was
 from .trace import plain_output
@@ -34,6 +35,8 @@ def neutral_token(source: Source, by: str = "mask") -> tuple[int | None, str]:
     that also begins or ends texts (GPT-2's only special token): it would say that they end here.
     """
     tokenizer = source.tokenizer
+    if by == "mask" and is_byte_level(tokenizer):  # knows every text: its "unknown" is an end
+        frame.add(getattr(tokenizer, "unk_token_id", None))
     names = {"mask": ("mask", "unk", "pad"), "unk": ("unk",), "pad": ("pad",)}[by]
     frame = {getattr(tokenizer, f"{name}_token_id", None) for name in ("bos", "eos", "cls", "sep")}
     for name in names:

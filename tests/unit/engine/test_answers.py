@@ -239,3 +239,68 @@ def test_an_answer_as_json(tiny: Any, method: str) -> None:
     assert np.array_equal(copy.matrix, e.matrix)
     assert copy.by("messages").names == e.by("messages").names
     assert copy.to_json() == e.to_json()
+
+
+PROMPT = "the film is bad . we saw it . the plot is thin ."
+
+
+def by_hand(model: Any, tokenizer: Any, prompt: str, answer: list[int]) -> float:
+    """Log probability of the answer after a prompt, in float64."""
+    ids = [*tokenizer(prompt)["input_ids"], *answer]
+    with torch.no_grad():
+        shares = model(input_ids=torch.tensor([ids])).logits[0].double().log_softmax(-1)
+    start = len(ids) - len(answer)
+    return sum(float(shares[start - 1 + i, token]) for i, token in enumerate(answer))
+
+
+def test_units_are_taken_away_whole(tiny: Any) -> None:
+    model, tokenizer = asked(tiny)
+    answer = [9, 8, 11]
+    e = explain(model, PROMPT, "blank_out", tokenizer=tokenizer, answer=answer,
+                units="sentences", by="delete")  # fmt: skip
+    sentences = ["the film is bad .", "we saw it .", "the plot is thin ."]
+    assert e.info["names"] == sentences
+    whole = by_hand(model, tokenizer, PROMPT, answer)
+    for number, sentence in enumerate(sentences):
+        left = " ".join(one for one in sentences if one != sentence)
+        fall = whole - by_hand(model, tokenizer, left, answer)
+        assert e.info["values"][number] == pytest.approx(fall, abs=1e-5)
+        tokens = e.info["units"][number]
+        assert np.allclose(e.scores[list(tokens)], fall / len(tokens), atol=1e-5)
+    assert not e.scores[e.answer].any()
+
+
+def test_context_cite_is_the_released_fit(tiny: Any) -> None:
+    from sklearn.linear_model import Lasso
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    model, tokenizer = asked(tiny)
+    answer, spans = [9, 8, 11], [(0, 17), (18, 29), (30, 48)]
+    e = explain(model, PROMPT, "context_cite", tokenizer=tokenizer, answer=answer, units=spans,
+                samples=24, alpha=0.001, seed=3)  # fmt: skip
+    masks = np.stack(
+        [
+            np.random.RandomState(3 + k).choice([False, True], size=3, p=[0.5, 0.5])
+            for k in range(24)
+        ]
+    )
+    values = []
+    for mask in masks:
+        gone = [span for span, stays in zip(spans, mask, strict=True) if not stays]
+        left = [c for i, c in enumerate(PROMPT) if not any(a <= i < b for a, b in gone)]
+        text = "".join(left) if "".join(left).strip() else tokenizer.cls_token
+        share = by_hand(model, tokenizer, text, answer)
+        values.append((share - np.log1p(-np.exp(share))) / 3)
+    scaler, lasso = StandardScaler(), Lasso(alpha=0.001, random_state=0)
+    make_pipeline(scaler, lasso).fit(masks.astype(np.float32), np.array(values))
+    assert np.allclose(e.info["values"], lasso.coef_ / scaler.scale_ * 3, atol=1e-5)
+    assert np.abs(e.info["values"]).max() > 0
+    for number, (start, end) in enumerate(spans):
+        inside = [t.position for t in e.tokens[: e.answer.start] if start <= t.start < end]
+        assert np.allclose(e.scores[inside].sum(), e.info["values"][number], atol=1e-5)
+
+
+def test_context_cite_is_for_answers(tiny: Any) -> None:
+    with pytest.raises(UnsupportedMethodError, match="language model"):
+        explain(tiny.model("bert"), "the film", "context_cite", tokenizer=tiny.tokenizer())
