@@ -78,8 +78,7 @@ def answered(run: Run, made: Explanation, explain: Explain) -> Explanation:
     case, encoding = run.case, run.encoding
     places = answer_places(case)
     rows = [place - 1 for place in places]
-    targets = answer_targets(case.source, encoding, case.trace().output)
-    answer = Answer(answer_text(encoding), places, targets, case.encoding.answer_text is not None)
+    answer = Answer(answer_text(encoding), places, [], encoding.answer_text is not None)
     source, bare = case.source, encoding
 
     @as_it_was
@@ -99,6 +98,7 @@ def answered(run: Run, made: Explanation, explain: Explain) -> Explanation:
         own = _rows(made, rows)
         if not run.method.class_specific:
             answer.from_maps = True
+            answer.targets = answer_targets(case.source, encoding, case.trace().output)
             answer.rows = {t: own[t, :place].copy() for t, place in enumerate(places)}
         elif made.params.get("zero_focus"):
             own[range(len(rows)), rows] = 0.0

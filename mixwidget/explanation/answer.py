@@ -28,7 +28,7 @@ class Answer:
     Attributes:
         text: what it reads.
         places: index of each token among all, which is also how many stand before it.
-        targets: each token as a target of the text before it.
+        targets: each token as a target of the text before it, where steps are read off maps.
         apart: it stands after the text, not in it as a chat's last message does.
         from_maps: all rows are read off one set of maps.
         rows: scores of the tokens before it, [place], by number of the answer's token.

@@ -35,10 +35,10 @@ def neutral_token(source: Source, by: str = "mask") -> tuple[int | None, str]:
     that also begins or ends texts (GPT-2's only special token): it would say that they end here.
     """
     tokenizer = source.tokenizer
-    if by == "mask" and is_byte_level(tokenizer):  # knows every text: its "unknown" is an end
-        frame.add(getattr(tokenizer, "unk_token_id", None))
     names = {"mask": ("mask", "unk", "pad"), "unk": ("unk",), "pad": ("pad",)}[by]
     frame = {getattr(tokenizer, f"{name}_token_id", None) for name in ("bos", "eos", "cls", "sep")}
+    if by == "mask" and is_byte_level(tokenizer):  # knows every text: its "unknown" is an end
+        frame.add(getattr(tokenizer, "unk_token_id", None))
     for name in names:
         token = getattr(tokenizer, f"{name}_token_id", None)
         if token is not None and (by != "mask" or name == "mask" or token not in frame):
