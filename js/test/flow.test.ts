@@ -102,3 +102,24 @@ test("a node without any flow gives zeros, not NaN", () => {
   const { nodes } = traceFrom([new Float64Array(N * N)], N, [0]);
   expect([...(nodes[0] as Float64Array)]).toEqual(new Array(N).fill(0));
 });
+
+test("the ways of all tokens add up to the trace, and those of one to its share", () => {
+  const n = 6;
+  const next = random(11);
+  const steps = Array.from({ length: 4 }, () => Float64Array.from({ length: n * n }, () => next()));
+  const { nodes, edges, ways } = traceFrom(steps, n, [2]);
+  const all = Array.from({ length: n }, (_, token) => ways([token]));
+  edges.forEach((flow, l) => {
+    flow.forEach((value, e) => {
+      const sum = all.reduce((total, one) => total + (one[l]?.[e] ?? 0), 0);
+      expect(sum).toBeCloseTo(value, 12);
+    });
+    all.forEach((one, token) => {
+      const through = [...(one[l] ?? [])].reduce((total, value) => total + value, 0);
+      expect(through).toBeCloseTo(nodes[0]?.[token] ?? 0, 12);
+    });
+  });
+  expect([...(ways([0, 1, 2, 3, 4, 5])[1] ?? [])]).toEqual(
+    [...(edges[1] ?? [])].map((value) => expect.closeTo(value, 12)),
+  );
+});

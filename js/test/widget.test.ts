@@ -129,21 +129,27 @@ test("layer slider and aggregate are traits, both ways", async () => {
   await settle();
   expect(slider.value).toBe("2");
   expect(find<HTMLSelectElement>("aggregate").value).toBe("sum");
-  expect(find("claim").textContent).toContain("Added up over layers 0 to 2");
+  await expect.poll(() => find("claim").textContent).toContain("Added up over layers 0 to 2");
 });
 
 test("the claim says what is shown", async () => {
   const { host, find } = await start("review", { layer: 2 });
-  expect(find("claim").textContent).toMatch(/^\S+ makes up \d+ % of \[CLS\] up to layer 2, /);
+  await expect
+    .poll(() => find("claim").textContent)
+    .toMatch(/^\S+ makes up \d+ % of \[CLS\] up to layer 2, /);
   host.set({ layer: 3 });
   await settle();
-  expect(find("claim").textContent).toMatch(/makes up \d+ % of what the answer is read from/);
+  await expect
+    .poll(() => find("claim").textContent)
+    .toMatch(/makes up \d+ % of what the answer is read from/);
   host.set({ aggregate: "layer" });
   await settle();
-  expect(find("claim").textContent).toMatch(/^In layer 3 alone, /);
+  await expect.poll(() => find("claim").textContent).toMatch(/^In layer 3 alone, /);
   host.set({ method: "blank_out" });
   await settle();
-  expect(find("claim").textContent).toMatch(/^Without \S+, positive (falls|rises) by \d+ points?/);
+  await expect
+    .poll(() => find("claim").textContent)
+    .toMatch(/^Without \S+, positive (falls|rises) by \d+ points?/);
 });
 
 test("words and hidden special tokens are stated", async () => {
@@ -164,16 +170,21 @@ test("a pair is two blocks", async () => {
 test("where a method has no maps, those of another are drawn and named", async () => {
   const { host, root, find } = await start("review", { method: "blank_out", view: "map" });
   const notice = () => root.querySelector(".mix-view-map .mix-notice") as HTMLElement;
-  expect(notice().textContent).toBe("The map is that of ALTI: Blank-out has none.");
+  await settle(300);
+  await expect
+    .poll(() => notice().textContent)
+    .toBe("The map is that of ALTI: Blank-out has none.");
   host.set({ view: "graph" });
   await settle();
   expect(find("graph-words").textContent).toContain("The ways are those of ALTI");
-  expect(find("claim").textContent).toMatch(/^Without/);
+  await expect.poll(() => find("claim").textContent).toMatch(/^Without/);
   const { alti: _alti, globenc: _globenc, ...runs } = host.get("runs");
   const bare = Object.fromEntries(Object.entries(runs).filter(([id]) => id === "blank_out"));
   host.set({ runs: bare, view: "map" });
   await settle();
-  expect(notice().textContent).toMatch(/^Blank-out scores tokens; it does not say/);
+  await expect
+    .poll(() => notice().textContent)
+    .toMatch(/^Blank-out scores tokens; it does not say/);
   (notice().querySelector("button") as HTMLElement).click();
   expect(host.get("compared")).toContain("alti");
   host.set({ method: "attcat", view: "layers" });
@@ -185,7 +196,7 @@ test("every canvas has a role, a label and a table behind it", async () => {
   const { host, root } = await start();
   for (const view of ["layers", "map", "graph", "heads", "multiples"] as const) {
     host.set({ view });
-    await settle(480);
+    await settle(700);
     const panel = root.querySelector(`.mix-view-${view}`) as HTMLElement;
     const canvases = [...panel.querySelectorAll("canvas:not([aria-hidden])")];
     expect(canvases.length, view).toBeGreaterThan(0);
@@ -193,7 +204,9 @@ test("every canvas has a role, a label and a table behind it", async () => {
       expect(canvas.getAttribute("role")).toBe("img");
       expect(canvas.getAttribute("aria-label")?.length, view).toBeGreaterThan(5);
     }
-    expect(panel.querySelector("table")?.textContent?.length, view).toBeGreaterThan(20);
+    await expect
+      .poll(() => panel.querySelector("table")?.textContent?.length ?? 0, { timeout: 3000 })
+      .toBeGreaterThan(20);
   }
 });
 
@@ -327,7 +340,7 @@ test("work in progress: bar, time left, cancel", async () => {
   find("cancel").click();
   expect(host.sent.at(-1)).toMatchObject({ kind: "cancel", v: 1 });
   await settle(400); // what is pushed is given a moment before it is asked for
-  expect(find("claim").textContent).toContain("up to layer 1");
+  await expect.poll(() => find("claim").textContent).toContain("up to layer 1");
 });
 
 test("an error is said in words with what to do, and the rest stays usable", async () => {

@@ -158,14 +158,21 @@ export function columnWeights(step: Float64Array, n: number, columns: Column[]):
 /** Traced flow between columns of one layer: everything is added. */
 export function columnFlow(flow: Float64Array, n: number, columns: Column[]): Float64Array {
   const count = columns.length;
-  const out = new Float64Array(count * count);
-  columns.forEach((upper, k) => {
-    columns.forEach((lower, c) => {
-      let sum = 0;
-      for (const i of upper.tokens) for (const j of lower.tokens) sum += flow[i * n + j] as number;
-      out[k * count + c] = sum;
-    });
+  const columnOf = new Int32Array(n).fill(-1);
+  columns.forEach((column, c) => {
+    for (const token of column.tokens) columnOf[token] = c;
   });
+  const out = new Float64Array(count * count);
+  for (let i = 0; i < n; i++) {
+    const k = columnOf[i] as number;
+    if (k < 0) continue;
+    for (let j = 0; j < n; j++) {
+      const value = flow[i * n + j] as number;
+      const c = columnOf[j] as number;
+      if (value === 0 || c < 0) continue;
+      out[k * count + c] = (out[k * count + c] as number) + value;
+    }
+  }
   return out;
 }
 
@@ -184,9 +191,11 @@ export function flowEdges(flows: Float64Array[], columns: Column[], n: number): 
   const found: Edge[] = [];
   flows.forEach((flow, l) => {
     const count = columns.length;
-    columnFlow(flow, n, columns).forEach((weight, at) => {
+    const weights = columnFlow(flow, n, columns);
+    for (let at = 0; at < weights.length; at++) {
+      const weight = weights[at] as number;
       if (weight >= LEAST_FLOW) found.push([l, Math.floor(at / count), at % count, weight]);
-    });
+    }
   });
   found.sort((a, b) => b[3] - a[3]);
   const drawn = found.slice(0, MOST_RIBBONS).reverse();
