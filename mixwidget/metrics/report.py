@@ -27,6 +27,8 @@ from .table import FAITHFULNESS, get_metric
 ReportPart = dict[str, Any]
 
 SEEDS = 20  # random orders that make the floor
+# Of more tokens half of the points tell as much, where time is short.
+_LONG = 24
 
 
 def faithfulness(
@@ -67,7 +69,9 @@ def faithfulness(
             )
             if shared is None:
                 shared = evidence(made, case)
-                points = _points(shared, points, seeds, budget)
+                # Not by the clock: the same text gets the same verdict on any machine.
+                if budget is not None and len(shared.removable) > _LONG:
+                    points = points // 2 + 1
                 yield _start(shared, methods, by, points, seeds)
             if not curves and (wait := _too_long(shared, 1, seeds + 1, points, budget)):
                 yield wait
@@ -138,14 +142,6 @@ def _start(shared: Evidence, methods: Sequence[str], by: By, points: int, seeds:
             for id in FAITHFULNESS
         ],
     }
-
-
-def _points(shared: Evidence, points: int, seeds: int, budget: float | None) -> int:
-    """Half as many points of each curve where all of them may not fit into a budget."""
-    if budget is None:
-        return points
-    shared.probabilities([(frozenset(), "delete")])  # alone a pass takes twice as long as in many
-    return points // 2 + 1 if _seconds(shared, seeds + 1, points) > 2 * budget else points
 
 
 def _too_long(

@@ -25,6 +25,7 @@ class Wish:
     params: dict[str, dict[str, Any]] = field(default_factory=dict)
     target: Any = None
     focus: int | None = None
+    ways: bool = False  # which token took what from which is shown, whatever the method
 
     @property
     def methods(self) -> list[str]:

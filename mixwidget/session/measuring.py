@@ -101,7 +101,7 @@ class Measuring:
 
     def begin(self, plan: Plan) -> None:
         """What is shown is measured without being asked for, once."""
-        runs = {job.method: job.run for job in list(plan.jobs.values())[:_MOST]}
+        runs = {id: plan.jobs[id].run for id in plan.wish.methods[:_MOST]}
         front = plan.jobs[plan.wish.method]
         if self.work is not None or front.state != "ready" or plan.predicted().kind == "none":
             return

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from ..tokens import Target
 
 
+# Routes for a model that writes, contributions for one that reads.
+_CARRIERS = ("ifr", "alti")
+_MOST_CARRIED = 256  # tokens; the maps of longer texts are computed when they are asked for
+
+
 @dataclass
 class Job:
     """A run: one method on one text with one target, focus and set of options."""
@@ -156,7 +161,7 @@ def make_plan(
         focus = check_focus(None, source, encoding)
     target = resolve_target(wish.target, source, encoding, case.trace().output, focus)
     jobs: dict[str, Job] = {}
-    for id in wish.methods:
+    for id in (*wish.methods, *_carrier(wish, case, target)):
         method = get_method(id)
         options = method.options(wish.params.get(id, {}))
         key: list[Any] = [wish.text, wish.text_pair, options]
@@ -173,3 +178,15 @@ def make_plan(
             job.state, job.progress, job.done_layers = "ready", 1.0, result.done_layers
         jobs[id] = job
     return Plan(wish, case, focus, target, jobs)
+
+
+def _carrier(wish: Wish, case: Case, target: Target) -> list[str]:
+    """A method whose maps show the ways where those that are asked for only score tokens."""
+    from ..methods import all_methods
+
+    known = {method.id: method for method in all_methods()}
+    mapped = any(known[id].yields == "maps" for id in wish.methods)
+    if not wish.ways or mapped or len(case.encoding.tokens) > _MOST_CARRIED:
+        return []
+    able = (id for id in _CARRIERS if id in known)
+    return [id for id in able if not describe.refusal(known[id], case, target)][:1]

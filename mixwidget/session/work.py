@@ -80,7 +80,7 @@ class Worker:
         for method, job in plan.jobs.items():
             result: Result | None = self.cache.get(job.run) if job.state == "ready" else None
             whole = None if result is None else result.at(row, plan.target_at(row))
-            if whole is not None:
+            if whole is not None and method in plan.wish.methods:
                 found[method] = whole
         return found
 

@@ -234,6 +234,7 @@ class MixView(Controls, anywidget.AnyWidget):
                     params=plain(self.params),
                     target=tuple(self.target) if isinstance(self.target, list) else self.target,
                     focus=self._chosen_focus,
+                    ways=True,
                 )
             )
 

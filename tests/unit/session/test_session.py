@@ -504,3 +504,16 @@ def test_head_statistics_count_only_tokens_that_attend() -> None:
     np.testing.assert_allclose(found[:, 1], np.diagonal(full, -1, 1, 2).mean(-1), rtol=1e-5)
     np.testing.assert_allclose(found[:, 4], full[..., [0, 3]].sum(-1).mean(-1), rtol=1e-5)
     np.testing.assert_allclose(found[:, 5], most, rtol=1e-5)
+
+
+def test_the_ways_of_another_method_stand_in_where_scores_alone_are_asked_for() -> None:
+    with session() as (asked, recorder):
+        asked.ask(wish(method="gradient_x_input", ways=True))
+        asked.wait(20)
+        until(lambda: "alti" in recorder.values["runs"])
+        assert list(recorder.values["runs"]) == ["gradient_x_input", "alti"]
+        assert set(asked.explanations()) == {"gradient_x_input"}  # it was not asked for
+        asked.ask(wish(method="gradient_x_input", compared=("globenc",), ways=True))
+        asked.wait(20)
+        until(lambda: "globenc" in recorder.values["runs"])
+        assert list(recorder.values["runs"]) == ["gradient_x_input", "globenc"]
