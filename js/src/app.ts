@@ -19,7 +19,12 @@ const REFUSAL_MS = 8000;
 
 /** Put a view into an element; it ends with the signal. */
 export function mount(element: HTMLElement, host: Host, store: Store, signal: AbortSignal): void {
-  const root = h("div", { class: "mixwidget", "data-state": "computing", [OWN_KEYS]: "true" });
+  const root = h("div", {
+    class: "mixwidget",
+    "data-state": "computing",
+    tabindex: "-1",
+    [OWN_KEYS]: "true",
+  });
   let state: State | undefined;
   const redraw = oncePerFrame(update, signal);
   const context = createContext(root, host, store, signal, redraw);
@@ -60,6 +65,8 @@ export function mount(element: HTMLElement, host: Host, store: Store, signal: Ab
     const current = viewOf(next);
     for (const { holder } of made.values()) holder.hidden = holder !== current.holder;
     current.view.update(state);
+    // What had the focus may be gone: keys go on to the widget, not to the page around it.
+    if (root.querySelector(":focus")?.closest("[hidden]")) root.focus({ preventScroll: true });
   }
 
   host.onChange(redraw, signal);

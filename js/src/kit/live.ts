@@ -31,7 +31,10 @@ export function createContext(
   onResize(
     root,
     () => {
+      const before = inks?.size;
       inks = undefined;
+      // Presenting is larger: what is drawn on canvases is drawn anew.
+      if (before !== undefined && readInks(root).size !== before) redraw();
     },
     signal,
   );

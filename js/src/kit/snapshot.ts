@@ -19,7 +19,7 @@ const KEPT =
   ".mix-thumb, .mix-head-grid button, .mix-fold, .mix-verdict, .mix-pick, .mix-pair > :first-child, .mix-track > u";
 
 /** A shadow that is a line around: what is chosen has one. */
-const RING = /^(rgb\([^)]*\)) 0px 0px 0px (\d+)px/;
+const RING = /^(rgb\([^)]*\)) 0px 0px 0px ([\d.]+)px/;
 
 interface Box {
   x: number;
@@ -234,8 +234,11 @@ function drawBox(element: HTMLElement, into: SVGElement, place: (box: DOMRect) =
   const rx = Math.min(Number.parseFloat(style.borderTopLeftRadius) || 0, height / 2);
   const [, stroke, line] = style.boxShadow.match(RING) ?? [];
   const ring = stroke && line ? { stroke, "stroke-width": line } : {};
-  if (element.dataset.level === "partly")
-    into.append(node("rect", { x, y, width: width / 2, height, fill: stroke ?? style.color }));
+  if (element.dataset.level === "partly") {
+    const [middle, half] = [x + width / 2, height / 2];
+    const d = `M${middle} ${y}A${half} ${half} 0 0 0 ${middle} ${y + height}Z`;
+    into.append(node("path", { d, fill: stroke ?? style.color }));
+  }
   const fill = isClear(style.backgroundColor) ? "none" : style.backgroundColor;
   into.append(node("rect", { x, y, width, height, rx, fill, ...ring }));
 }
@@ -265,13 +268,15 @@ function drawText(text: Text, into: SVGElement, place: (box: DOMRect) => Box): v
 /** The lines that the browser has broken a text into, without what tells the reader to do. */
 function linesOf(text: Text): { text: string; box: DOMRect }[] {
   const range = document.createRange();
-  range.selectNodeContents(text);
+  // A blank at the beginning has a width in the browser, and none in a picture.
+  range.setStart(text, text.data.length - text.data.trimStart().length);
+  range.setEnd(text, text.data.trimEnd().length);
   // A token of the text may begin like an instruction: only sentences over a picture are cut.
   const told = text.parentElement?.matches("p")
     ? [...text.data.matchAll(SENTENCE)].filter(([said]) => INSTRUCTION.test(said))
     : [];
   if (range.getClientRects().length <= 1 && told.length === 0)
-    return [{ text: text.data, box: range.getBoundingClientRect() }];
+    return [{ text: text.data.trim(), box: range.getBoundingClientRect() }];
   const lines: { text: string; box: DOMRect }[] = [];
   for (const word of text.data.matchAll(/\S+\s*/g)) {
     const place = word.index;

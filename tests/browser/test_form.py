@@ -1,0 +1,231 @@
+"""The form of the widget in figures, on saved pages: geometry, controls, contrast, targets, edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from mixwidget import MixView, demo
+from tests.lib import tiny
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+VIEWS = ("text", "graph", "layers", "map", "multiples", "compare", "faithfulness", "heads")
+LONG = (
+    "the film is slow at first and the story is thin , but the actors are warm and the ending "
+    "is never dull . "
+) * 8
+
+# A control is no token; what is hidden, tucked away or inside closed details does not count.
+_MEASURE = """() => {
+  const root = document.querySelector(".mixwidget"), frame = root.getBoundingClientRect();
+  const seen = (e) => {
+    const b = e.getBoundingClientRect(), s = getComputedStyle(e);
+    return b.width > 1 && b.height > 1 && s.visibility !== "hidden" && +s.opacity > 0.05 &&
+      !e.closest("[hidden], .mix-hidden") &&
+      !(e.closest("details:not([open])") && !e.closest("summary"));
+  };
+  const all = [...root.querySelectorAll("*")].filter(seen);
+  const tokens = all.filter((e) => e.matches("[data-part=token]"));
+  const controls = all.filter((e) => e.matches("button, select, input, textarea, summary, a"));
+  const paper = Object.assign(document.createElement("canvas"), { width: 1, height: 1 })
+    .getContext("2d", { willReadFrequently: true });
+  const rgba = (colour) => {
+    paper.clearRect(0, 0, 1, 1);
+    paper.fillStyle = colour;
+    paper.fillRect(0, 0, 1, 1);
+    return [...paper.getImageData(0, 0, 1, 1).data];
+  };
+  const ground = (e) => {
+    for (let at = e; at; at = at.parentElement) {
+      const colour = rgba(getComputedStyle(at).backgroundColor);
+      if (colour[3] > 250) return colour;
+    }
+    return [255, 255, 255, 255];
+  };
+  const light = (colour) => {
+    const [r, g, b] = colour.slice(0, 3).map((v) => v / 255)
+      .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const contrast = (e) => {
+    const pair = [light(rgba(getComputedStyle(e).color)), light(ground(e))].sort((a, b) => b - a);
+    return (pair[0] + 0.05) / (pair[1] + 0.05);
+  };
+  const worded = all.filter((e) => !e.closest("svg, canvas, option, select") &&
+    [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()));
+  const side = (e) => {
+    const b = e.getBoundingClientRect(), l = e.closest("label")?.getBoundingClientRect();
+    return Math.max(Math.min(b.width, b.height), l ? Math.min(l.width, l.height) : 0);
+  };
+  const cut = all.filter((e) => !e.closest("svg, details") && e.clientWidth > 20 &&
+    e.scrollWidth > e.clientWidth + 2 && getComputedStyle(e).textOverflow !== "ellipsis" &&
+    !e.matches("input, select, textarea") &&
+    ["hidden", "auto", "scroll", "clip"].includes(getComputedStyle(e).overflowX));
+  const over = all.filter((e) => !e.closest("svg, canvas, details") &&
+    e.getBoundingClientRect().right > frame.right + 2);
+  const named = (e) => `${e.className} ${(e.textContent || e.ariaLabel || "").slice(0, 20)}`;
+  return {
+    first: tokens.length ? tokens[0].getBoundingClientRect().top - frame.top : null,
+    height: frame.height,
+    controls: controls.length,
+    disabled: controls.filter((e) => e.disabled || e.ariaDisabled === "true").map(named),
+    faint: worded.filter((e) => contrast(e) < 4.5).map(named),
+    small: controls.filter((e) => e.type !== "range" && side(e) < 24).map(named),
+    cut: cut.map(named),
+    over: over.map(named),
+    page: document.documentElement.scrollWidth - innerWidth,
+  };
+}"""
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Saved pages: the demo sentence, longer texts, four methods side by side, a decoder."""
+    folder = tmp_path_factory.mktemp("pages")
+    model, tokenizer = demo.load()
+    beside = ["attention_rollout", "attcat", "globenc"]
+    words = LONG.split()
+    views = {
+        "demo": MixView(),
+        "40": MixView(model, " ".join(words[:38]), tokenizer),
+        "128": MixView(model, " ".join(words[:126]), tokenizer, compared=beside),
+        "decoder": MixView(
+            tiny.model("gpt2", "CausalLM"), "the film is not bad .", tiny.tokenizer()
+        ),
+    }
+    found = {}
+    for name, view in views.items():
+        found[name] = folder / f"{name}.html"
+        view.wait()
+        view.save(found[name])
+        view.close()
+    return found
+
+
+@pytest.fixture
+def sheet(browser: Browser) -> Iterator[Page]:
+    page = browser.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    yield page
+    page.close()
+    assert problems == []
+
+
+def show(page: Page, path: Path, width: int, scheme: str = "light") -> dict[str, Any]:
+    page.set_viewport_size({"width": width + 24, "height": 900})  # the page has margins
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    page.goto(path.as_uri())
+    page.wait_for_selector(".mixwidget[data-state=ready]")
+    page.wait_for_timeout(300)
+    return measured(page)
+
+
+def measured(page: Page) -> dict[str, Any]:
+    return dict(page.evaluate(_MEASURE))
+
+
+def open_view(page: Page, name: str) -> None:
+    page.locator(f'[data-part="view-tab"][data-view="{name}"]').click()
+    page.wait_for_timeout(250)
+
+
+@pytest.mark.parametrize(("width", "first", "height"), [(800, 90, 640), (460, 110, 760)])
+def test_the_sentence_comes_first_and_all_fits(
+    sheet: Page, pages: dict[str, Path], width: int, first: int, height: int
+) -> None:
+    found = show(sheet, pages["demo"], width)
+    assert found["first"] <= first
+    assert found["height"] <= height
+    assert found["controls"] <= 20
+    before = sheet.locator(".mix-question").inner_text().split()
+    assert len(before) <= 12
+    for part in ("claim", "verdict"):
+        assert sheet.locator(f"[data-part={part}]").inner_text()
+
+
+@pytest.mark.parametrize("name", ["demo", "40", "128", "decoder"])
+@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (800, "light"), (1200, "dark")])
+def test_nothing_is_cut_faint_small_or_greyed(
+    sheet: Page, pages: dict[str, Path], name: str, width: int, scheme: str
+) -> None:
+    show(sheet, pages[name], width, scheme)
+    for view in VIEWS:
+        open_view(sheet, view)
+        found = measured(sheet)
+        for fault in ("disabled", "faint", "small", "cut", "over"):
+            assert found[fault] == [], (view, fault)
+        assert found["page"] <= 0, view
+        assert sheet.locator(".mixwidget").evaluate("e => /[ĠĊÃ]/.test(e.innerText)") is False
+
+
+def test_the_graph_opens_as_the_flow_of_the_answer(sheet: Page, pages: dict[str, Path]) -> None:
+    for name in ("demo", "40", "128"):
+        show(sheet, pages[name], 800)
+        stage = sheet.locator(".mix-graph")
+        assert 0 < int(stage.get_attribute("data-edges") or 0) <= 60
+        assert stage.get_attribute("data-token") == "0"
+        box, panel = stage.bounding_box(), sheet.locator(".mix-panel").bounding_box()
+        assert box is not None
+        assert panel is not None
+        assert box["width"] <= panel["width"]
+
+
+def test_thirty_layers_fit_on_a_screen(sheet: Page, tmp_path: Path) -> None:
+    view = MixView(
+        tiny.model("bert", num_hidden_layers=30),
+        "the film is not bad and it is a good plot .",
+        tiny.tokenizer(),
+    )
+    view.wait()
+    view.save(tmp_path / "deep.html")
+    view.close()
+    show(sheet, tmp_path / "deep.html", 800)
+    box = sheet.locator(".mix-graph").bounding_box()
+    assert box is not None
+    assert box["height"] <= 720
+
+
+def test_the_verdict_is_that_of_the_answer_whatever_is_looked_at(
+    sheet: Page, pages: dict[str, Path]
+) -> None:
+    show(sheet, pages["demo"], 800)
+    verdict = sheet.locator("[data-part=verdict]")
+    said = verdict.inner_text()
+    assert said.startswith("Partly confirmed.")
+    assert "One measure of four is clear of chance, three are not." in said
+    assert "An empty text counts as 87 % positive." in said
+    for index in range(14):
+        sheet.locator(f'[data-part=token][data-index="{index}"]').click()
+        assert verdict.inner_text() == said
+
+
+def test_it_is_worked_by_keys_alone(sheet: Page, pages: dict[str, Path]) -> None:
+    show(sheet, pages["demo"], 800)
+    presses = 0
+    while not sheet.evaluate("document.activeElement.matches('[data-part=token]')"):
+        sheet.keyboard.press("Tab")
+        presses += 1
+        assert presses <= 4
+    root = sheet.locator(".mixwidget")
+    for key, view in enumerate(("text", "graph", "layers", "map", "multiples"), start=1):
+        sheet.keyboard.press(str(key))
+        sheet.wait_for_timeout(60)
+        assert root.get_attribute("data-view") == view
+    sheet.keyboard.press("p")
+    sheet.wait_for_timeout(100)
+    size = (
+        "getComputedStyle(document.querySelector('[data-part=token][data-index=\"2\"]')).fontSize"
+    )
+    assert sheet.evaluate(size) == "32px"
+    assert not sheet.locator(".mix-bar").is_visible()
+    sheet.keyboard.press("Escape")
+    sheet.keyboard.press("/")
+    assert sheet.locator(".mix-picker").is_visible()
+    sheet.keyboard.press("Escape")
+    assert not sheet.locator(".mix-picker").is_visible()
