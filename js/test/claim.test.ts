@@ -38,7 +38,8 @@ const ADDS: Kind = {
   class_specific: true,
   signed: true,
 };
-const REMOVAL: Kind = { ...ADDS, family: "perturbation", yields: "scores" };
+const REMOVAL: Kind = { ...ADDS, id: "blank_out", family: "perturbation", yields: "scores" };
+const SHAPLEY: Kind = { ...REMOVAL, id: "shapley" };
 
 function said(kind: Kind, values: number[], traits: Partial<Traits> = {}): string {
   const state = stateOf({ method: "alti", ...traits });
@@ -127,6 +128,13 @@ test.each<[string, Kind, number[], Partial<Traits>, string]>([
     [0, 0, -0.03, 0.92, 0.05, 0],
     {},
     "Without never, positive falls by 92 points, without boring by 5 points; without is it rises by 3 points.",
+  ],
+  [
+    "what a word adds in any order",
+    SHAPLEY,
+    [0, 0, -0.3, 1.92, 0.05, 0],
+    {},
+    "never adds +1.92 to the score of positive, boring +0.05; is takes −0.30.",
   ],
   [
     "one word alone",

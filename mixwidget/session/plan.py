@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ..tokens import Target
 
 
-# Routes for a model that writes, contributions for one that reads.
-_CARRIERS = ("ifr", "alti")
+# Contributions for a model that reads, routes for one that writes.
+_CARRIERS = ("alti", "ifr")
 _MOST_CARRIED = 256  # tokens; the maps of longer texts are computed when they are asked for
 
 
@@ -185,8 +185,9 @@ def _carrier(wish: Wish, case: Case, target: Target) -> list[str]:
     from ..methods import all_methods
 
     known = {method.id: method for method in all_methods()}
-    mapped = any(known[id].yields == "maps" for id in wish.methods)
+    mapped = any(known[id].yields == "maps" and not known[id].signed for id in wish.methods)
     if not wish.ways or mapped or len(case.encoding.tokens) > _MOST_CARRIED:
         return []
-    able = (id for id in _CARRIERS if id in known)
-    return [id for id in able if not describe.refusal(known[id], case, target)][:1]
+    writes = case.source.task in ("causal_lm", "seq2seq_lm")
+    order = _CARRIERS[::-1] if writes else _CARRIERS
+    return [id for id in order if not describe.refusal(known[id], case, target)][:1]

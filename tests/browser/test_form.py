@@ -1,4 +1,4 @@
-"""The form of the widget in figures, on saved pages: geometry, controls, contrast, targets, edges."""
+"""The widget in figures, on saved pages: geometry, controls, contrast, targets, edges."""
 
 from __future__ import annotations
 

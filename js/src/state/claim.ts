@@ -11,10 +11,13 @@ export type Said = { text: string; strong?: boolean }[];
 
 type Kind = "made" | "attention" | "weight" | "slope" | "adds" | "removal" | "nothing";
 
+/** Methods whose score is how far the probability falls without the word. */
+const REMOVALS: ReadonlySet<string> = new Set(["blank_out"]);
+
 /** What a score of a method is a score of. */
 export function kindOf(method: MethodEntry): Kind {
   if (method.family === "baseline") return "nothing";
-  if (method.family === "perturbation") return method.signed ? "removal" : "weight";
+  if (REMOVALS.has(method.id)) return "removal";
   if (method.signed) return "adds";
   if (method.class_specific) return method.family === "gradients" ? "slope" : "weight";
   if (method.family === "gradients") return "slope";

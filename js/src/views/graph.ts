@@ -179,7 +179,7 @@ export function graphView(element: HTMLElement, context: Context): View {
       state = next;
       const method = next.method;
       if (!method) return hide({ text: "", actions: [] });
-      const drawn = carrierOf(next);
+      const drawn = carrierOf(next, true);
       if (!drawn) return hide(withoutMaps(next, context));
       const maps = next.tokenMaps(drawn.id, next.layers - 1);
       const there = maps.filter((map) => map !== undefined).length;
@@ -214,7 +214,7 @@ export function graphView(element: HTMLElement, context: Context): View {
       });
       const other =
         drawn.id !== method.id
-          ? `The ways are those of ${drawn.title}: ${method.title} has none.`
+          ? `The ways are those of ${drawn.title}: ${method.title} has ${method.yields === "maps" ? "signs, and what flows has none" : "none"}.`
           : "";
       const pipes =
         drawn.combine === "flow" && flow

@@ -40,13 +40,15 @@ export function createNotice(context: Context): Notice {
 }
 
 /** Methods whose maps stand in for a method that has none, best first. */
-const CARRIERS = ["ifr", "alti", "globenc", "attention_rollout"];
+const CARRIERS = ["alti", "ifr", "globenc", "attention_rollout"];
 
-/** The method whose maps are drawn: the one in front, or one that stands in for it. */
-export function carrierOf(state: State): MethodEntry | null {
+/** The method whose maps are drawn: the one in front, or one that stands in for it. What flows has
+ * no sign. */
+export function carrierOf(state: State, flow = false): MethodEntry | null {
   const { method } = state;
-  if (!method || method.yields === "maps") return method ?? null;
-  const ready = (id: string) => state.entry(id)?.yields === "maps" && state.doneLayers(id).size > 0;
+  const fit = (one: MethodEntry | undefined) => one?.yields === "maps" && !(flow && one.signed);
+  if (!method || fit(method)) return method ?? null;
+  const ready = (id: string) => fit(state.entry(id)) && state.doneLayers(id).size > 0;
   const found = [...CARRIERS, ...Object.keys(state.traits.runs)].find(ready);
   return (found && state.entry(found)) || null;
 }
