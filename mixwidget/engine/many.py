@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -9,7 +10,7 @@ from typing import Any, Literal
 
 from ..errors import InputError
 from ..explanation import Explanation, Failure, shortened
-from ..methods import get_method
+from ..methods import ONE_BACK, get_method
 from ..models import (
     Case,
     Encoding,
@@ -22,7 +23,7 @@ from ..models import (
     runs_together,
 )
 from .asked import Asked
-from .verbs import explain_case
+from .verbs import explain_case, finish, start
 
 Errors = Literal["raise", "row"]
 Keep = Literal["all", "scores"]
@@ -103,7 +104,7 @@ class Many:
             yield Batch([ready.pop(0)], 0)
         encodings = [encoding for _, encoding in ready]
         longest = max(len(encoding.tokens) for encoding in encodings)
-        tokens = self.batch_tokens or batch_tokens(self.source, longest)
+        tokens = self.batch_tokens or batch_tokens(self.source, longest, self._slopes)
         for rows in batches(encodings, tokens):
             yield Batch([ready[row] for row in rows], tokens)
 
@@ -111,30 +112,37 @@ class Many:
     def _shares(self) -> bool:
         """Whether the method reads a recorded pass, or takes slopes, of which several texts can
         be made at once. One that runs layers again needs their arguments for its text alone."""
-        needs = set(get_method(self.method).needs)
-        return needs <= {"attention", "values"}
+        entry = get_method(self.method)
+        return self._slopes or set(entry.needs) <= {"attention", "values"}
+
+    @property
+    def _slopes(self) -> bool:
+        return self.method in ONE_BACK and self.params.get("at") != "layers"
 
     def _together(self, batch: Batch, shadow: Source | None) -> dict[int, Explanation | Exception]:
         if len(batch.texts) == 1 or shadow is None:
-            return self._apart(batch)
+            return self._apart(batch.texts)
+        together = Together(shadow, [encoding for _, encoding in batch.texts], self._slopes)
+        begin = time.perf_counter()
+        found: dict[int, Explanation | Exception] = {}
         try:
-            together = Together(shadow, [encoding for _, encoding in batch.texts])
-            together.cases[0].trace()
-        except Exception:  # one text may be what is wrong: they are tried one by one
-            return self._apart(batch)
-        made = {
-            one.index: self._explained(one, case)
-            for (one, _), case in zip(batch.texts, together.cases, strict=True)
-        }
-        for explained in made.values():
-            if isinstance(explained, Explanation):
-                explained.info["batch_tokens"] = batch.tokens
-        return made
+            runs = [
+                start(case, self.method, target=one.target, focus=self.focus, params=self.params)
+                for (one, _), case in zip(batch.texts, together.cases, strict=True)
+            ]
+            together.resolve = [run.resolved for run in runs]
+            for (one, _), run in zip(batch.texts, runs, strict=True):
+                made = finish(run, begin)
+                begin = time.perf_counter()
+                made.info["batch_tokens"] = batch.tokens
+                found[one.index] = self._kept(one, made)
+        except Exception:  # a text may be what is wrong: the others are not to suffer from it
+            return found | self._apart([one for one in batch.texts if one[0].index not in found])
+        return found
 
-    def _apart(self, batch: Batch) -> dict[int, Explanation | Exception]:
+    def _apart(self, texts: list[tuple[Asked, Encoding]]) -> dict[int, Explanation | Exception]:
         return {
-            one.index: self._explained(one, Case(self.source, encoding))
-            for one, encoding in batch.texts
+            one.index: self._explained(one, Case(self.source, encoding)) for one, encoding in texts
         }
 
     def _explained(self, one: Asked, case: Case) -> Explanation | Exception:

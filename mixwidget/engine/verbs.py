@@ -289,3 +289,11 @@ def explain_case(
     run, collected = _carried_out(case, method, given)
     case.warn()
     return assemble(run, collected, time.perf_counter() - begin)
+
+
+@as_it_was
+def finish(run: Run, begin: float) -> Explanation:
+    """A run that was started, to its end. `begin`: when its work began."""
+    collected = list(parts(run))
+    run.case.warn()
+    return assemble(run, collected, time.perf_counter() - begin)

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 from .catalogue import methods
 from .defined import check_defined
 from .head_masks import HeadMasks, head_masks
-from .registry import Method, all_methods, get_method
+from .registry import ONE_BACK, Method, all_methods, get_method
 from .run import Run
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
+    "ONE_BACK",
     "HeadMasks",
     "Method",
     "Run",

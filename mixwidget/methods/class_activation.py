@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 
 from ..explanation import Part
-from ..models import gradients, objective, recorded_with_graph
+from ..models import (
+    gradients,
+    objective,
+    recorded_with_graph,
+    shared_slopes,
+    shared_weights,
+)
 from .registry import method
 
 if TYPE_CHECKING:
@@ -44,6 +50,9 @@ ZERO_FOCUS = (
 def attention_gradients(run: Run) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
     """A and dy_c/dA of every layer that attends, each [H, n, n], in float64: their products are
     tiny. By layer."""
+    if (shared := shared_slopes(run.case, "attention", "logit")) is not None:
+        held, changes = (dict(enumerate(one.double() for one in all)) for all in shared)
+        return held, changes
     trace, _ = recorded_with_graph(run.source, run.encoding, run.check)
     nodes = [trace.weights(layer) for layer in trace.attending]
     slopes = gradients(objective(trace.output, run.target), nodes)
@@ -66,6 +75,11 @@ def finish(run: Run, scores: Tensor, zero_focus: bool) -> Part:
 def _class_activation(run: Run, features: str) -> tuple[list[Tensor], dict[int, Tensor]]:
     """sum_d h_id * dy_c/dh_id of every layer [n]; and the attention weights [H, n, n] of those
     that attend. What a decoder's layer holds is counted with its attention over the prefix."""
+    kind: Literal["input", "output"] = "input" if features == "input" else "output"
+    if (shared := shared_slopes(run.case, kind, "logit")) is not None:
+        pairs = zip(*shared, strict=True)
+        own = [(node * 1.0).double().mul_(slope.double()).sum(-1) for node, slope in pairs]
+        return own, dict(enumerate(shared_weights(run.case)))
     trace, _ = recorded_with_graph(run.source, run.encoding, run.check)
     records = trace.layers
     nodes = [record.input if features == "input" else record.output for record in records]

@@ -19,6 +19,7 @@ from ..models import (
     layer_gradients,
     neutral_token,
     read,
+    shared_slopes,
     source_batches,
     token_embeddings,
 )
@@ -58,6 +59,8 @@ def _embeddings(run: Run) -> Tensor:
 
 def _gradient(run: Run, of: str) -> tuple[Tensor, Tensor]:
     """Embeddings and dF/de, both [n, d]."""
+    if (shared := shared_slopes(run.case, "embeddings", of)) is not None:
+        return shared[0][0], shared[1][0]
     embeddings = _embeddings(run).requires_grad_()
     predict = Prediction(run.source, run.encoding, run.resolved, of, lambda rows: run.check())
     (gradient,) = gradients(predict(embeddings), [embeddings])

@@ -129,6 +129,14 @@ _MODULES = (
     "context_cite",
 )
 
+# Methods that take one backward pass from the target, and may take it for several texts at once.
+ONE_BACK = frozenset(
+    {
+        *("gradient", "gradient_x_input", "cat", "attcat", "attn_grad", "grad_sam", "grad_cam"),
+        "gae",
+    }
+)
+
 _METHODS: dict[str, Method] = {}
 
 

@@ -41,7 +41,14 @@ from .targets import (
     spelling_of,
 )
 from .thread import as_it_was
-from .together import Together, batch_tokens, batches, runs_together
+from .together import (
+    Together,
+    batch_tokens,
+    batches,
+    runs_together,
+    shared_slopes,
+    shared_weights,
+)
 from .trace import Trace
 
 __all__ = [
@@ -104,6 +111,8 @@ __all__ = [
     "runs_together",
     "sd",
     "shadow",
+    "shared_slopes",
+    "shared_weights",
     "source_batches",
     "spec_for",
     "spelling_of",

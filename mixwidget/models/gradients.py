@@ -37,6 +37,12 @@ def token_embeddings(source: Source, ids: Tensor, first_row: int = 0) -> Tensor:
         return torch.cat(parts, 1)
 
 
+def look_up(source: Source, ids: Tensor) -> Tensor:
+    """Word embeddings of the ids of several texts [batch, n], as a fresh leaf [batch, n, d]."""
+    with torch.no_grad():
+        return torch.cat([_looked_up(_table(source.model), row) for row in ids])
+
+
 def _looked_up(table: nn.Module, ids: Tensor) -> Tensor:
     made = table(ids[None])
     return made[0] if isinstance(made, tuple) else made  # I-BERT gives a scale with them
