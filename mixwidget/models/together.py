@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from ..blocks import LayerRecord
-from ..tokens import Target
 from .case import Case
 from .encode import Encoding
 from .gradients import embedded, gradients, look_up, read, source_batches
@@ -33,7 +32,7 @@ _GRAPH = 4  # how much larger a graph and its gradients are than the record
 _UNKNOWN_BYTES = 2**30  # where nothing says how much is free
 
 Kind = Literal["attention", "input", "output", "embeddings"]
-Resolve = Callable[[Any], Target]
+Resolve = Callable[[Any], Any]  # from the output to the target
 
 
 def runs_together(source: Source) -> bool:
