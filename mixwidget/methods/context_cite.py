@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..errors import InputError, UnsupportedMethodError
+from ..errors import InputError
 from ..explanation import Part
 from ..models import edits_without, predict, prompt_units
 from .registry import method
@@ -60,7 +60,7 @@ def surrogate(
     paper="Cohen-Wang et al.: ContextCite: Attributing Model Generation to Context",
     year=2024,
     link="https://arxiv.org/abs/2409.00729",
-    needs=("passes", "target"),
+    needs=("passes", "target", "answer"),
     signed=True,
     any_focus=True,
     measures="What each unit of the prompt adds to the answer's log odds, by a sparse linear fit "
@@ -97,11 +97,6 @@ def context_cite(
     """
     _check(samples, keep, alpha)
     source, encoding, target = run.source, run.encoding, run.target
-    if target.kind not in ("answer", "token") or source.task not in ("causal_lm", "seq2seq_lm"):
-        raise UnsupportedMethodError(
-            "context_cite explains what a language model answers; for other predictions shapley "
-            "and blank_out take parts of the text away."
-        )
     found = prompt_units(encoding, units)
     if not found:
         raise InputError(f"The prompt holds no units of the kind {units!r}.")

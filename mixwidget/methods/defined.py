@@ -17,6 +17,11 @@ def check_defined(method: Method, source: Source, target: Target | None = None) 
     target, once it is known."""
     if method.class_specific and (target is not None or source.task == "base"):
         need_target(target or Target("none", None, ""), method.id)
+    if "answer" in method.needs and source.task not in ("causal_lm", "seq2seq_lm"):
+        raise UnsupportedMethodError(
+            f"{method.id} explains what a language model answers; for other predictions shapley "
+            "and blank_out take parts of the text away."
+        )
     if "rules" in method.needs:
         check_rules(source.spec, source.model.config.model_type)
     if source.decodes and ("rules" in method.needs or _of_one_text(method)):

@@ -48,7 +48,7 @@ class Method:
         yields: what its parts hold: maps, scores per layer, or only final scores.
         needs: what it runs on besides the tokens: "attention", "values", "gradients",
             "passes" (more forward passes), "rules" (relevance rules for the model's family),
-            "target".
+            "target", "answer" (a model that writes text).
         combine: how its maps make a rollout; see `aggregate.Combine`.
         scores_from: "rollout" or "last" (maps), "sum" or "mean" (layer scores), "own".
         signed: whether scores may be negative.

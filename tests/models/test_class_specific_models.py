@@ -23,6 +23,7 @@ OURS = [
     m.id
     for m in all_methods()
     if m.family in ("gradients", "class activation", "relevance", "perturbation")
+    and "answer" not in m.needs
 ]
 RELEVANCE = {"lrp", "partial_lrp", "transatt", "mask_lrp"}
 BARE = ("gpt2", "llama", "gpt_neox", "roberta", "distilbert", "opt")

@@ -22,6 +22,7 @@ OURS = [
     m.id
     for m in all_methods()
     if m.family in ("gradients", "class activation", "relevance", "perturbation", "baseline")
+    and "answer" not in m.needs
 ]
 CLASS_SPECIFIC = [name for name in OURS if name != "random"]
 
