@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 
 from ..errors import InputError
 from ..explanation import Explanation, Failure
-from ..methods import get_method
+from ..methods import get_method, recommended
 from ..models import SeveralTokensError, open_source
 from .answers import check_asked
 from .asked import asked, count_of, for_one, is_many
@@ -21,7 +21,7 @@ Progress = bool | Callable[[int, int | None], object]
 def explain(
     model: Any,
     text: str | list[dict[str, Any]],
-    method: str = "alti",
+    method: str | None = None,
     *,
     tokenizer: Any = None,
     text_pair: str | None = None,
@@ -39,7 +39,7 @@ def explain(
 def explain(
     model: Any,
     text: Iterable[Any],
-    method: str = "alti",
+    method: str | None = None,
     *,
     tokenizer: Any = None,
     text_pair: Any = None,
@@ -58,7 +58,7 @@ def explain(
 def explain(
     model: Any,
     text: Any,
-    method: str = "alti",
+    method: str | None = None,
     *,
     tokenizer: Any = None,
     text_pair: Any = None,
@@ -81,7 +81,8 @@ def explain(
         model: a transformers model, the name or folder of one, or a pipeline.
         text: one text, or several (list, tuple, Series, array, generator, column of a dataset):
             then a list of explanations comes back, in the same order.
-        method: an id from `methods()`.
+        method: an id from `methods()`; None: the one recommended for this kind of model, which
+            `info["recommended"]` gives the reason for.
         tokenizer: needed only if it cannot be found from the model.
         text_pair: the second text of a pair; of several texts `text_pairs` has one for each.
         target: class (index or name), token (id or text), (start, end) for question answering, or
@@ -101,28 +102,34 @@ def explain(
     >>> [word for word, score in e.word_scores]
     ['[CLS]', 'not', 'bad', '[SEP]']
     """
-    get_method(method).options(params)  # a wrong name is cheaper to find before loading a model
+    if method is not None:  # a wrong name is cheaper to find before loading a model
+        get_method(method).options(params)
     if not is_many(text):
         for_one(text_pairs=text_pairs, targets=targets)
         options = {"text_pair": text_pair, "truncate": truncate, "max_new_tokens": max_new_tokens}
         source = open_source(model, tokenizer)
+        named, why = (method, None) if method is not None else recommended(source)
         if answer is not None and (target is not None or focus is not None):
             check_asked(target, focus)
         case = prepare(source, text, answer=answer, **options)
         try:
-            made = explain_case(case, method, target=target, focus=focus, **params)
+            made = explain_case(case, named, target=target, focus=focus, **params)
         except SeveralTokensError:
             if focus is not None or text_pair is not None:
                 raise
             case = prepare(source, text, answer=target, **options)
-            made = explain_case(case, method, **params)
+            made = explain_case(case, named, **params)
+        if why is not None:
+            made.info["recommended"] = why
         if steps == "all" and made.answer is not None:
             made.matrix  # noqa: B018 computes every row
         return made
     if answer is not None:
         raise InputError("answer is for one text; explain several one after the other.")
     each = asked(text, text_pair if text_pairs is None else text_pairs, target, targets)
-    many = Many(open_source(model, tokenizer), method, focus, truncate, params, errors, keep)
+    source = open_source(model, tokenizer)
+    named = recommended(source)[0] if method is None else method
+    many = Many(source, named, focus, truncate, params, errors, keep)
     return list(shown(many.explained(each), count_of(text), progress))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..explanation import Explanation, Failure
-from ..methods import get_method
+from ..methods import get_method, recommended
 from ..models import open_source
 from .asked import Asked
 from .explaining import Progress, shown
@@ -26,7 +26,7 @@ def explain_frame(
     frame: pd.DataFrame,
     text: str = "text",
     target: str | None = None,
-    method: str = "alti",
+    method: str | None = None,
     *,
     tokenizer: Any = None,
     text_pair: str | None = None,
@@ -63,7 +63,8 @@ def explain_frame(
     """
     import pandas as pd
 
-    get_method(method).options(params)
+    if method is not None:
+        get_method(method).options(params)
     if not isinstance(frame, pd.DataFrame):
         raise InputError(
             f"frame is {type(frame).__name__}, not a pandas frame. For texts alone use explain."
@@ -75,7 +76,9 @@ def explain_frame(
     taken = [column for column in keep if column in TOKEN_COLUMNS]
     if taken:
         raise InputError(f"The table has a column {taken[0]!r} of its own; rename yours.")
-    many = Many(open_source(model, tokenizer), method, focus, truncate, params, errors, "scores")
+    source = open_source(model, tokenizer)
+    method = recommended(source)[0] if method is None else method
+    many = Many(source, method, focus, truncate, params, errors, "scores")
     results = many.explained(_rows(frame, text, target, text_pair))
     own: list[Any] = frame[list(keep)].to_dict("records")
     return token_frame(zip(shown(results, len(frame), progress), own, strict=True), keep)

@@ -12,7 +12,7 @@ import torch
 
 from ..errors import CancelledError
 from ..explanation import Explanation, Part
-from ..methods import Run, check_defined, get_method
+from ..methods import Run, check_defined, get_method, recommended
 from ..models import (
     Case,
     as_it_was,
@@ -240,7 +240,7 @@ def _stacked(heads: list[Any]) -> Any:
 def stream(
     model: Any,
     text: Any,
-    method: str = "alti",
+    method: str | None = None,
     *,
     tokenizer: Any = None,
     text_pair: str | None = None,
@@ -264,6 +264,7 @@ def stream(
         answer=answer,
         max_new_tokens=max_new_tokens,
     )
+    method = recommended(case.source)[0] if method is None else method
     return parts(start(case, method, target=target, focus=focus, params=params))
 
 

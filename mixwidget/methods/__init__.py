@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from .catalogue import methods
 from .defined import check_defined
 from .head_masks import HeadMasks, head_masks
+from .recommended import recommended
 from .registry import ONE_BACK, Method, all_methods, get_method
 from .run import Run
 
@@ -29,6 +30,7 @@ __all__ = [
     "get_method",
     "head_masks",
     "methods",
+    "recommended",
 ]
 
 

@@ -294,3 +294,17 @@ def test_gradient_methods_run_the_model_once(monkeypatch: pytest.MonkeyPatch) ->
 def test_models_without_a_head_are_refused(method: str) -> None:
     with pytest.raises(UnsupportedMethodError, match="no head"):
         explain(tiny.model("bert", ""), TEXT, method, tokenizer=tiny.tokenizer())
+
+
+def test_the_recommended_method_is_taken_and_says_why() -> None:
+    decoder = explain(tiny.model("llama", "CausalLM"), TEXT, tokenizer=tokenizer("llama"))
+    assert decoder.method == "attn_lrp"
+    assert "causal" in decoder.info["recommended"]
+    encoder = explain(model("bert"), TEXT, tokenizer=tokenizer("bert"))
+    assert encoder.method == "alti"
+    assert "encoders" in encoder.info["recommended"]
+    both = explain(tiny.model("llama", "CausalLM"), [TEXT, TEXT], tokenizer=tokenizer("llama"))
+    assert [one.method for one in both] == ["attn_lrp"] * 2
+    headless = explain(tiny.model("llama", ""), TEXT, tokenizer=tokenizer("llama"))
+    assert headless.method == "alti"
+    assert "recommended" not in run("llama", "alti").info
