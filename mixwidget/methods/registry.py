@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
@@ -110,6 +112,8 @@ class Method:
         return {name: given.get(name, param.default) for name, param in known.items()}
 
 
+_log = logging.getLogger("mixwidget")
+
 # In the order in which menus and tables list them.
 _MODULES = (
     "attention",
@@ -143,17 +147,17 @@ _METHODS: dict[str, Method] = {}
 def method(
     id: str,
     *,
-    title: str,
-    family: Family,
-    yields: Yields,
-    paper: str,
-    year: int,
-    link: str,
-    needs: tuple[str, ...],
-    measures: str,
-    formula: str,
-    ignores: str,
-    cost: Callable[[Size], float],
+    title: str = "",
+    family: Family = "contributions",
+    yields: Yields = "maps",
+    paper: str = "",
+    year: int = 0,
+    link: str = "",
+    needs: tuple[str, ...] = ("attention", "values"),
+    measures: str = "",
+    formula: str = "",
+    ignores: str = "",
+    cost: Callable[[Size], float] = lambda size: 1.0,
     combine: Combine = "product",
     scores_from: str | None = None,
     signed: bool = False,
@@ -163,36 +167,33 @@ def method(
 ) -> Callable[[Callable[..., Iterator[Part]]], Callable[..., Iterator[Part]]]:
     """Register a generator `def f(run, *, option=default, ...)` under a permanent id.
 
-    `options` gives for each keyword its allowed values (None: any) and a help line.
+    `options` gives for each keyword its allowed values (None: any) and a help line. What is left
+    out of the card is filled in: the title from the id, what it measures from the docstring.
+    Defined anew in its own module (a cell that runs again) it takes the place of the one before.
     """
 
     def register(function: Callable[..., Iterator[Part]]) -> Callable[..., Iterator[Part]]:
-        if id in _METHODS:
-            raise InputError(f"A method {id!r} is already registered; ids are permanent.")
-        params = []
-        for name, parameter in list(inspect.signature(function).parameters.items())[1:]:
-            choices, help_line = (options or {}).get(name, (None, ""))
-            params.append(Param(name, parameter.default, choices, help_line))
+        _check_free(id, function)
         default_from = {"maps": "rollout", "layer_scores": "sum", "scores": "own"}[yields]
         _METHODS[id] = Method(
             id=id,
-            title=title,
+            title=title or id.replace("_", " ").capitalize(),
             family=family,
             yields=yields,
-            paper=paper,
-            year=year,
+            paper=paper or "your own",
+            year=year or date.today().year,
             link=link,
             needs=needs,
             combine=combine,
             scores_from=scores_from or default_from,
             signed=signed,
-            measures=measures,
+            measures=measures or (inspect.getdoc(function) or id).partition("\n\n")[0],
             formula=formula,
             ignores=ignores,
             cost=cost,
             downward=downward,
             any_focus=any_focus,
-            params=tuple(params),
+            params=_params(function, options or {}),
             run=function,
         )
         return function
@@ -200,9 +201,39 @@ def method(
     return register
 
 
+def _params(
+    function: Callable[..., Any], options: dict[str, tuple[tuple[Any, ...] | None, str]]
+) -> tuple[Param, ...]:
+    keywords = list(inspect.signature(function).parameters.items())[1:]
+    told = {name: options.get(name, (None, "")) for name, _ in keywords}
+    return tuple(Param(name, keyword.default, *told[name]) for name, keyword in keywords)
+
+
+def _check_free(id: str, function: Callable[..., Any]) -> None:
+    """An id is free, or was taken by what is now defined anew."""
+    if id not in _METHODS:
+        return
+    before = _METHODS[id].run
+    if before.__module__ != function.__module__ or before.__module__.startswith(f"{__package__}."):
+        raise InputError(
+            f"A method {id!r} is already registered, by {before.__module__}; ids are permanent. "
+            "Give yours another id."
+        )
+    _log.warning("The method %r is defined anew and takes the place of the one before.", id)
+
+
 def get_method(id: Any) -> Method:
-    """The entry of an id; an unknown one raises and lists the known."""
+    """The entry of an id; an unknown one raises and lists the known. "module:id" imports the
+    module first that registers it: so worker processes know a method of one's own."""
     _load()
+    if isinstance(id, str) and ":" in id:
+        module, _, id = id.rpartition(":")
+        try:
+            import_module(module)
+        except ImportError as error:
+            raise InputError(
+                f"The module {module!r} of a method cannot be imported: {error}."
+            ) from error
     if isinstance(id, str) and id in _METHODS:
         return _METHODS[id]
     near = get_close_matches(str(id), _METHODS, n=1)

@@ -7,7 +7,6 @@ import torch
 import transformers
 
 from mixwidget import errors, explain, stream
-from mixwidget.methods.registry import forget, method
 from tests.lib import tiny
 
 TEXT = "the film is not bad ."
@@ -159,25 +158,3 @@ def test_lone_surrogate(bert, tok):
 def test_stream_refuses_at_the_call_not_at_the_first_part(bert, tok):
     with pytest.raises(errors.InputError):
         stream(bert, "", method="raw_attention", tokenizer=tok)
-
-
-def test_registry_refuses_a_second_method_of_the_same_id():
-    fields = dict.fromkeys(("title", "paper", "link", "measures", "formula", "ignores"), "x")
-
-    def make(id):
-        return method(
-            id,
-            family="baseline",
-            yields="scores",
-            year=2020,
-            needs=(),
-            cost=lambda size: 1.0,
-            **fields,
-        )(lambda run: iter(()))
-
-    make("only_once")
-    try:
-        with pytest.raises(errors.InputError, match="already registered"):
-            make("only_once")
-    finally:
-        forget("only_once")
