@@ -12,7 +12,7 @@ JS  := $(PY) -m tools.js
 SOURCES := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long setup check lint types js docs fast test-oldest bench build-js dev format \
+.PHONY: pictures help demo test test-long setup check lint types js docs fast test-oldest bench build-js dev format \
         pins clean
 
 help:  ## this list
@@ -59,6 +59,10 @@ test-oldest:  ## the fast tests with the oldest supported versions, in an enviro
 	@$(OLDEST)/bin/python -m tools.oldest > $(OLDEST)/oldest.txt
 	@$(OLDEST)/bin/python -m pip install --quiet -c $(OLDEST)/oldest.txt --editable . --group fast
 	$(OLDEST)/bin/python -m pytest -m "not browser and not slow and not long"
+
+pictures: setup  ## the README's picture, and every view of the widget into build/pictures
+	$(PY) -m tools.picture
+	$(PY) -m tools.picture --all
 
 bench: $(VENV)/.dev  ## speed, memory and faithfulness, as ratios
 	$(PY) -m benchmarks

@@ -381,3 +381,29 @@ test("the end removes everything", async () => {
   host.set({ layer: 0 });
   await settle();
 });
+
+test("where one token takes all, the method says so, offers better ones, and can be stretched", async () => {
+  const { host, store, find, all, root } = await start();
+  const n = host.get("tokens").length;
+  const map = Float32Array.from({ length: n * n }, (_, i) =>
+    i % n === 0 ? 0.999 : 0.001 / (n - 1),
+  );
+  store.put({ run: "run-alti", what: "rollout", layer: 3 }, { shape: [n, n], values: map });
+  host.set({ colours: "greys" });
+  await settle();
+  expect(find("claim").textContent).toMatch(
+    /^This method says nothing here\. \[CLS\] itself keeps 99\.9 %/,
+  );
+  const coloured = () => all("token").filter((token) => token.style.backgroundColor !== "");
+  expect(coloured()).toHaveLength(0);
+  const offers = [...root.querySelectorAll<HTMLElement>(".mix-actions button")];
+  expect(offers.map((one) => one.textContent)).toEqual([
+    "Use Gradient × input",
+    "Use Blank-out",
+    "Stretch anyway",
+  ]);
+  offers[2]?.click();
+  await settle();
+  expect(coloured().length).toBeGreaterThan(3);
+  expect(find("claim").textContent).toMatch(/^This method says nothing here/);
+});

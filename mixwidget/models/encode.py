@@ -108,13 +108,16 @@ def encode(
     if limit is not None and len(ids) > limit:
         raise TextTooLongError(len(ids), limit)
     tokens = tokens_of(tokenizer, batch, ids, fast)
+    told: dict[str, Any] = {}
+    if truncate and len(ids) == limit:
+        whole = tokenizer(text, None if decodes else text_pair, truncation=False, verbose=False)
+        if cut := len(whole["input_ids"]) - len(ids):
+            told = {"cut": cut}
+    encoding = Encoding(text, text_pair, tokens, inputs_of(source, batch, ids), told=told)
     if decodes:
-        return _with_prefix(
-            source, Encoding(text, text_pair, tokens, inputs_of(source, batch, ids))
-        )
+        return _with_prefix(source, encoding)
     if all(token.special for token in tokens):
         raise InputError("The text holds no token but special ones; give it some words.")
-    encoding = Encoding(text, text_pair, tokens, inputs_of(source, batch, ids))
     return _with_shifted(source, encoding) if reads_again else encoding
 
 

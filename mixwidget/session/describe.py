@@ -103,7 +103,7 @@ def model_info(case: Case, predicted: Target, focus: int, adds_up: list[float]) 
         "limit": source.limit,
         # Where the answer is read, whatever row is looked at.
         "answer": check_focus(None, source, case.encoding),
-        "cut": getattr(case.encoding, "cut", 0),
+        "cut": case.encoding.told.get("cut", 0),
     }
 
 

@@ -86,7 +86,7 @@ export function claim(element: HTMLElement, context: Context): View {
   }
 
   function drawWays(next: State): void {
-    const mute = reading !== null && reading.sink >= 0;
+    const mute = reading !== null && reading.sink >= 0 && context.own.stretch !== reading.method.id;
     const better = mute
       ? ["gradient_x_input", "alti", "blank_out"]
           .map(next.entry)

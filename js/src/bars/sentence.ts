@@ -178,7 +178,7 @@ export function sentence(element: HTMLElement, context: Context): View {
       element.hidden = words && !editing;
       if (words || editing) blocks.replaceChildren();
       else {
-        const scale = sentenceScale(context.palette(), reading);
+        const scale = sentenceScale(context.palette(), reading, context.own.stretch);
         const chosen = next.layout.unitOf[marks.pin ?? -1] ?? next.layout.focus;
         const hooks = { describe, chosen, folded: foldsOf(next), fold: foldButton };
         drawBlocks(blocks, next, reading, scale, hooks);
@@ -188,7 +188,8 @@ export function sentence(element: HTMLElement, context: Context): View {
         setRoving(blocks, TOKEN, selected ?? blocks.querySelector(TOKEN));
         mark();
       }
-      blocks.classList.toggle("mix-mute", reading !== null && reading.sink >= 0);
+      const sunk = reading !== null && reading.sink >= 0;
+      blocks.classList.toggle("mix-mute", sunk && context.own.stretch !== method?.id);
       drawStrip(next, words || editing);
       // Its numbers may be others now. One that was sent away with Escape stays away.
       if (pointed && !context.tip.element.hidden) point(pointed.isConnected ? pointed : null);

@@ -32,9 +32,15 @@ const FAINTEST = 0.03;
 /** A token beside the scale says its share from here on. */
 const SAID = 0.05;
 
-/** The scale of a sentence: up to its strongest word, never clipped. */
-export function sentenceScale(palette: Palette, reading: Reading | null): Scale | null {
-  if (!reading || reading.sink >= 0 || !(reading.peak > 0)) return null;
+/** The scale of a sentence: up to its strongest word, never clipped. None where one token takes all,
+ * unless the little that is left is to be stretched over the words. */
+export function sentenceScale(
+  palette: Palette,
+  reading: Reading | null,
+  stretched = "",
+): Scale | null {
+  if (!reading || !(reading.peak > 0)) return null;
+  if (reading.sink >= 0 && stretched !== reading.method.id) return null;
   return palette.scale(reading.method.signed, reading.peak / STRONGEST);
 }
 

@@ -46,9 +46,9 @@ const CARRIERS = ["alti", "ifr", "globenc", "attention_rollout"];
  * no sign. */
 export function carrierOf(state: State, flow = false): MethodEntry | null {
   const { method } = state;
-  const fit = (one: MethodEntry | undefined) => one?.yields === "maps" && !(flow && one.signed);
-  if (!method || fit(method)) return method ?? null;
-  const ready = (id: string) => fit(state.entry(id)) && state.doneLayers(id).size > 0;
+  const suits = (one: MethodEntry | undefined) => one?.yields === "maps" && !(flow && one.signed);
+  if (!method || suits(method)) return method ?? null;
+  const ready = (id: string) => suits(state.entry(id)) && state.doneLayers(id).size > 0;
   const found = [...CARRIERS, ...Object.keys(state.traits.runs)].find(ready);
   return (found && state.entry(found)) || null;
 }

@@ -34,7 +34,7 @@ export function textView(element: HTMLElement, context: Context): View {
       const left = (reading?.order.length ?? 0) - LISTED;
       hint.textContent = left > 0 ? `${left} more words carry less than these.` : "";
       hint.hidden = left <= 0;
-      const scale = sentenceScale(context.palette(), reading);
+      const scale = sentenceScale(context.palette(), reading, context.own.stretch);
       legend.update(scale, "scale of the sentence");
       const names = namesOf(next.layout);
       table.update(

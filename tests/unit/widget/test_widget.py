@@ -378,3 +378,16 @@ def test_a_comm_that_was_closed_elsewhere_ends_the_work(view: MixView, page: Pag
         session = view._session
         assert session is not None
         until(lambda: not session.working, 5)
+
+
+def test_a_cut_text_says_how_much_of_it_is_left_out() -> None:
+    model, tokenizer = tiny.model("bert"), tiny.tokenizer()
+    limit = model.config.max_position_embeddings
+    view = MixView(model, "film " * (limit + 5), tokenizer, truncate=True)
+    view.wait()
+    assert len(view.tokens) == limit
+    assert view.model_info["cut"] == limit + 5 + 2 - limit  # two special tokens besides
+    view.text = "a good film"
+    view.wait()
+    assert view.model_info["cut"] == 0
+    view.close()
