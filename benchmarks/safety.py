@@ -38,6 +38,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "deeplift": {},
     "gae": {},
     "lrp": {},
+    "attn_lrp": {},
+    "logit": {},
     "blank_out": {},
 }
 FAMILIES = ("bert", "llama", "bloom")
