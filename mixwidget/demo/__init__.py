@@ -25,6 +25,11 @@ def load() -> tuple[BertForSequenceClassification, PreTrainedTokenizerFast]:
     """Return the demo model (float32, on the CPU, in eval mode) and its tokenizer.
 
     Every call returns a new model, so that changing one changes no other.
+
+    >>> from mixwidget import demo
+    >>> model, tokenizer = demo.load()
+    >>> tokenizer.tokenize(demo.SENTENCE)[:3]
+    ['the', 'plot', 'is']
     """
     import torch
     from safetensors.torch import load_file

@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 
 from ..errors import InputError
 from ..explanation import Explanation, Failure
-from ..methods import get_method, recommended
+from ..methods import MethodId, get_method, recommended
 from ..models import SeveralTokensError, open_source
 from .answers import check_asked
 from .asked import asked, count_of, for_one, is_many
@@ -21,7 +21,7 @@ Progress = bool | Callable[[int, int | None], object]
 def explain(
     model: Any,
     text: str | list[dict[str, Any]],
-    method: str | None = None,
+    method: MethodId | str | None = None,
     *,
     tokenizer: Any = None,
     text_pair: str | None = None,
@@ -39,7 +39,7 @@ def explain(
 def explain(
     model: Any,
     text: Iterable[Any],
-    method: str | None = None,
+    method: MethodId | str | None = None,
     *,
     tokenizer: Any = None,
     text_pair: Any = None,
@@ -58,7 +58,7 @@ def explain(
 def explain(
     model: Any,
     text: Any,
-    method: str | None = None,
+    method: MethodId | str | None = None,
     *,
     tokenizer: Any = None,
     text_pair: Any = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..explanation import Explanation, Failure
-from ..methods import get_method, recommended
+from ..methods import MethodId, get_method, recommended
 from ..models import open_source
 from .asked import Asked
 from .explaining import Progress, shown
@@ -26,7 +26,7 @@ def explain_frame(
     frame: pd.DataFrame,
     text: str = "text",
     target: str | None = None,
-    method: str | None = None,
+    method: MethodId | str | None = None,
     *,
     tokenizer: Any = None,
     text_pair: str | None = None,

@@ -29,6 +29,11 @@ def mixing_ratios(
     `layer`, `position`, `token`, and the ratio at each stage of the block: `z` (attention alone),
     `res` (with the residual), `res_ln` (after the first norm) and `enc` (through the second).
     Where no norm follows the residual sum the last three are equal. Arguments as in `explain`.
+
+    >>> from mixwidget import demo, mixing_ratios
+    >>> table = mixing_ratios(demo.load()[0], "not bad")
+    >>> table.columns.tolist()
+    ['layer', 'position', 'token', 'z', 'res', 'res_ln', 'enc']
     """
     import pandas as pd
 

@@ -12,7 +12,7 @@ import torch
 
 from ..errors import CancelledError
 from ..explanation import Explanation, Part
-from ..methods import Run, check_defined, get_method, recommended
+from ..methods import MethodId, Run, check_defined, get_method, recommended
 from ..models import (
     Case,
     as_it_was,
@@ -240,7 +240,7 @@ def _stacked(heads: list[Any]) -> Any:
 def stream(
     model: Any,
     text: Any,
-    method: str | None = None,
+    method: MethodId | str | None = None,
     *,
     tokenizer: Any = None,
     text_pair: str | None = None,
@@ -254,6 +254,10 @@ def stream(
     """The same as `explain`, layer by layer as they are computed.
 
     Input is checked at the call, not at the first part.
+
+    >>> from mixwidget import demo, stream
+    >>> [part.layer for part in stream(demo.load()[0], "not bad", "globenc")]
+    [0, 1, 2, 3]
     """
     case = prepare(
         model,

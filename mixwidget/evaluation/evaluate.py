@@ -92,6 +92,13 @@ def benchmark(
         `error` are filled in rows of single examples. An example that fails is such a row
         whatever `per_example` says. A metric that does not apply to a method has n = 0 and
         the reason in `error`.
+
+    >>> from mixwidget import benchmark, demo
+    >>> texts = [("never boring", "positive"), ("a dull plot", "negative")]
+    >>> names = ["alti", "random"], ["comprehensiveness"]
+    >>> table = benchmark(demo.load()[0], texts, *names, progress=False)
+    >>> table["n"].tolist()
+    [2, 2]
     """
     if target not in ("predicted", "label"):
         raise InputError(f'target is {target!r}; it can be "predicted" or "label".')

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from .catalogue import methods
 from .defined import check_defined
 from .head_masks import HeadMasks, head_masks
+from .ids import MethodId
 from .recommended import recommended
 from .registry import ONE_BACK, Method, all_methods, get_method
 from .run import Run
@@ -24,6 +25,7 @@ __all__ = [
     "ONE_BACK",
     "HeadMasks",
     "Method",
+    "MethodId",
     "Run",
     "all_methods",
     "check_defined",

@@ -131,6 +131,11 @@ def head_masks(
         nlp: a spaCy pipeline with a parser, or the name of one; None takes the first English
             one that is installed.
         progress: show a progress bar.
+
+    >>> from mixwidget import demo, head_masks
+    >>> masks = head_masks(demo.load()[0], ["the plot is thin"] * 3, progress=False)
+    >>> masks.syntactic.shape
+    (4, 6)
     """
     from tqdm.auto import tqdm
 

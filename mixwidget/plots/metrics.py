@@ -53,6 +53,12 @@ def plot_curves(curves: Mapping[str, Any], *, title: str | None = None) -> Figur
         curves: {name: `metrics.Curve`}; {name: a list of curves} is drawn as their mean and a
             band that holds eight in ten of them (random orders by seed, or one method over
             many texts); or what `metrics.faithfulness_report` gives.
+
+    >>> from mixwidget import demo, explain, metrics, plot_curves
+    >>> model = demo.load()[0]
+    >>> curve = metrics.curve(explain(model, "never boring", "attcat"), model)
+    >>> plot_curves({"attcat": curve}).axes[0].get_xlabel()
+    'share of tokens removed'
     """
     if not curves:
         raise InputError("There is no curve to draw.")
@@ -130,6 +136,12 @@ def plot_agreement(
     Args:
         measure: "spearman", "kendall", or "jaccard" of the top 25%.
         special: whether special tokens count.
+
+    >>> from mixwidget import demo, explain, plot_agreement
+    >>> model = demo.load()[0]
+    >>> found = [explain(model, "never boring", id) for id in ("alti", "globenc", "attcat")]
+    >>> len(plot_agreement(found).axes[0].get_xticklabels())
+    3
     """
 
     if len(explanations) < 2:
@@ -167,6 +179,10 @@ def plot_layers(
             are one metric at several layers: [("cue_dot", {"layer": 0}), ...].
         label: what the values are.
         errors: {method: standard error for each layer}; drawn as bars.
+
+    >>> from mixwidget import plot_layers
+    >>> plot_layers({"alti": [0.2, 0.4, 0.5]}, label="cue_dot").axes[0].get_ylabel()
+    'cue_dot'
     """
     if hasattr(values, "columns"):
         values, errors, label = _by_layer(values, label)

@@ -1,0 +1,42 @@
+"""The table of methods for people: papers to cite, ids that editors complete, citing mixwidget."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import mixwidget
+from mixwidget import methods
+from mixwidget.methods import MethodId, all_methods
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_every_paper_has_its_bibtex() -> None:
+    table = methods().set_index("id")
+    for entry in all_methods():
+        text = table.loc[entry.id, "bibtex"]
+        if not entry.link or ": " not in entry.paper:
+            assert text == ""
+            continue
+        assert text.count("{") == text.count("}")
+        assert f"year = {{{entry.year}}}" in text
+        assert f"url = {{{entry.link}}}" in text
+        assert "et al." not in text.partition("title =")[0]
+    given = table.loc[table["bibtex"] != "", "bibtex"]
+    keys = [re.match(r"@misc\{(\w+),", text).group(1) for text in given]  # type: ignore[union-attr]
+    assert len(set(keys)) == len(keys) > 20
+
+
+def test_the_citation_names_the_version() -> None:
+    text = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"version: {mixwidget.__version__}\n" in text
+    assert "cff-version: 1.2.0" in text
+
+
+def test_editors_complete_every_id() -> None:
+    own = [entry.id for entry in all_methods() if entry.run.__module__.startswith("mixwidget.")]
+    assert list(get_args(MethodId)) == own
+    for function in (mixwidget.explain, mixwidget.stream, mixwidget.explain_frame):
+        assert "MethodId" in function.__annotations__["method"]
