@@ -43,6 +43,28 @@ def test_the_quickstart_runs() -> None:
     view.close()
 
 
+def test_many_texts_as_described() -> None:
+    scope: dict[str, Any] = {}
+    for number, code in enumerate(blocks("many-texts.md", "python")):
+        exec(compile(code, f"many-texts.md, block {number}", "exec"), scope)
+    assert [one.index for one in scope["failed"]] == [2]
+    assert scope["words"].index.nlevels == 2
+
+
+@pytest.mark.parametrize("page", [*DOCS.rglob("*.md"), *ROOT.glob("*.md")], ids=lambda p: p.name)
+def test_links_and_pictures_are_in_the_repository(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    links = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'(?:src|href)="([^"]+)"', text)
+    missing = [
+        link
+        for link in links
+        if not urlparse(link).scheme
+        and not link.startswith("#")
+        and not (page.parent / link.partition("#")[0]).exists()
+    ]
+    assert not missing
+
+
 def test_a_method_can_be_added_as_described() -> None:
     (code,) = blocks("api/extend.md", "python")
     try:
