@@ -105,7 +105,7 @@ export function withoutMapsWords(methods: readonly MethodEntry[]): string {
 export function othersWords(state: State, purpose: string): string {
   const { live, traits, method } = state;
   const others = traits.catalogue.some((entry) => entry.available && entry.id !== method?.id);
-  if (live || others) return `Tick the boxes of one to three more methods above to ${purpose}.`;
+  if (live || others) return `Add one to three more methods by “+ compare” to ${purpose}.`;
   return `This page holds only ${method?.title ?? "one method"}; any other needs the notebook.`;
 }
 

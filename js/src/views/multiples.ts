@@ -8,7 +8,7 @@ import { createTable } from "../kit/table";
 import type { State } from "../state/state";
 import { leftOutWords, othersWords, quoted } from "../state/words";
 import type { Aggregate, MethodEntry, Traits } from "../wire/types";
-import { absent, createNotice, withoutMaps } from "./shared";
+import { absent, carrierOf, createNotice, withoutMaps } from "./shared";
 
 interface Thumbnail {
   name: string;
@@ -62,7 +62,7 @@ export function multiplesView(element: HTMLElement, context: Context): View {
     update(state) {
       setAttributes(byLayer, { "aria-pressed": String(mode === "layers") });
       setAttributes(byMethod, { "aria-pressed": String(mode === "methods") });
-      const method = state.method;
+      const method = mode === "layers" ? layeredOf(state) : state.method;
       notice.update(null);
       if (!method) shown = [];
       else if (mode === "methods") shown = methodThumbnails(state, context);
@@ -77,7 +77,9 @@ export function multiplesView(element: HTMLElement, context: Context): View {
           notice.update(lack.text, lack.actions);
         }
       }
-      setText(caption, method ? captionOf(state, method, mode) : "");
+      const other =
+        method && method !== state.method ? `${state.method?.title} has no layers: ` : "";
+      setText(caption, method ? `${other}${captionOf(state, method, mode)}` : "");
       caption.hidden = shown.length === 0;
       setText(dropped, mode === "methods" ? leftOutWords(state) : "");
       show(dropped, mode === "methods" && state.leftOut.length > 0);
@@ -94,6 +96,12 @@ export function multiplesView(element: HTMLElement, context: Context): View {
       table.update(tableOf(state, shown));
     },
   };
+}
+
+/** The method in front, or one that stands in for it where it has no layers. */
+function layeredOf(state: State): MethodEntry | undefined {
+  const { method } = state;
+  return method?.yields === "scores" ? (carrierOf(state) ?? method) : method;
 }
 
 function captionOf(state: State, method: MethodEntry, mode: "layers" | "methods"): string {
@@ -163,7 +171,7 @@ function layerThumbnails(state: State, context: Context, method: MethodEntry): T
       cols: grid?.cols ?? 1,
       values: grid?.values ?? null,
       scale,
-      open: { layer: l, view },
+      open: { layer: l, view: method === state.method ? view : "map" },
     };
   });
 }
