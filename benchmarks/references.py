@@ -110,6 +110,8 @@ def _attentions(model: Any, inputs: Any, plain: Any, case: Any, count: int) -> A
         ]
     if len(found) != count:
         return None, None
+    if any(not bool((a >= 0).all() and (a <= 1.001).all()) for a, _, _ in found):
+        return None, None  # SqueezeBERT gives out scores before the softmax
     return found, output
 
 

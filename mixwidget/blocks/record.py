@@ -62,7 +62,7 @@ class Placed:
     def scores(self, tensor: Tensor) -> Tensor:
         """[rows] -> [n], nothing elsewhere."""
         made = tensor.new_zeros(self.tokens)
-        made[self.rows] = tensor
+        made[self.rows] = tensor[: len(made[self.rows])]
         return made
 
     def values(self, tensor: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from ..errors import InputError, TextTooLongError
 from ..tokens import Token, check_text
 from .readable import readable
-from .source import Source
+from .source import Source, table_of
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def encode(
         **options,
     )
     ids = list(batch["input_ids"])
-    _check_ids(ids, source.model.get_input_embeddings())
+    _check_ids(ids, table_of(source.model))
     if not ids:
         raise InputError("The tokenizer found no token in the text; give it some words.")
     if limit is not None and len(ids) > limit:
@@ -152,7 +152,7 @@ def _with_prefix(source: Source, encoding: Encoding) -> Encoding:
         batch = tokenizer(
             text_target=encoding.text_pair, add_special_tokens=False, return_offsets_mapping=fast
         )
-        _check_ids(list(batch["input_ids"]), source.model.get_decoder().get_input_embeddings())
+        _check_ids(list(batch["input_ids"]), table_of(source.model.get_decoder()))
         written = tokens_of(tokenizer, batch, list(batch["input_ids"]), fast)
     limit = source.limit
     if limit is not None and len(written) + 1 > limit:

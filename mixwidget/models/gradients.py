@@ -17,7 +17,7 @@ from ..errors import NumericsError, UnsupportedMethodError
 from ..tokens import Target
 from .encode import Encoding
 from .recording import record
-from .source import Source
+from .source import Source, table_of
 from .targets import objective, probability
 from .trace import Trace, plain_output
 
@@ -49,22 +49,18 @@ def _looked_up(table: nn.Module, ids: Tensor) -> Tensor:
 
 
 def _table(model: Any) -> nn.Module:
-    try:
-        table: nn.Module = model.get_input_embeddings()
-    except (AttributeError, NotImplementedError):
+    table = table_of(model)
+    if not isinstance(table, nn.Module):
         raise UnsupportedMethodError(
             f"{type(model).__name__} has no table of embeddings that its tokens are looked up in "
             "(get_input_embeddings), so a prediction cannot be followed down to them."
-        ) from None
+        )
     return table
 
 
 def _both_tables(model: Any) -> tuple[nn.Module, nn.Module]:
     """The embeddings that an encoder-decoder's encoder and decoder look tokens up in."""
-    halves = model.get_encoder(), model.get_decoder()
-    if all(hasattr(half, "get_input_embeddings") for half in halves):
-        return _table(halves[0]), _table(halves[1])
-    return tuple(half.embed_tokens for half in halves)
+    return _table(model.get_encoder()), _table(model.get_decoder())
 
 
 def _tables(model: Any, encoding: Encoding) -> list[nn.Module]:

@@ -49,10 +49,8 @@ class Source:
     @property
     def device(self) -> torch.device:
         """Where inputs go: the device of the embeddings (the rest may be elsewhere)."""
-        try:
-            return self.model.get_input_embeddings().weight.device
-        except (AttributeError, NotImplementedError):  # a model that keeps none, or another kind
-            return next(self.model.parameters()).device
+        weight = getattr(table_of(self.model), "weight", None)
+        return next(self.model.parameters()).device if weight is None else weight.device
 
     @property
     def labels(self) -> list[str]:
@@ -81,3 +79,11 @@ class Source:
         if isinstance(longest, int) and 0 < longest < 10**9:
             limits.append(longest)
         return min(limits) if limits else None
+
+
+def table_of(model: Any) -> Any:
+    """What looks a model's tokens up, or one half's of it; None where nothing says (CANINE)."""
+    try:
+        return model.get_input_embeddings()
+    except (AttributeError, NotImplementedError):
+        return getattr(model, "embed_tokens", None)  # FSMT's halves

@@ -121,6 +121,12 @@ class TapeRecorder(Recorder):
             record = LayerRecord(module, None, self._vectors(leaf), self.arguments)
             record.again = MixerAgain(record, hidden)
             self._add(record, out, None, None)
+        if len(nodes) > 1 and nodes[0].joined is not None and nodes[0].joined is nodes[1].joined:
+            raise UnsupportedModelError(
+                f"{type(module).__name__}, a layer of {type(self.model).__name__}, joins the "
+                "results of two attentions before it adds them to the residual stream, which is "
+                "not understood."
+            )
         streams = [leaf, *(n.stream for n in nodes[1:])]
         for which, found in enumerate(self.calls):
             last = which == len(self.calls) - 1
@@ -153,11 +159,12 @@ class TapeRecorder(Recorder):
         self, record: LayerRecord, out: Tensor, found: Attention | None, taped: Taped | None
     ) -> None:
         record.output, record.taped = self._vectors(out), taped
-        rows = out.numel() // out.shape[-1]
-        if found is None and rows > self.sizes[0] and len(self.sizes) == 2 and not self.keep_graph:
+        rows = out.numel() // out.shape[1 if record.turned and self.keep_graph else -1]
+        if found is None and rows > self.sizes[0] and len(self.sizes) == 2:
             # An encoder that attends in windows has filled the last of them up (LED).
             rows = self.sizes[0]
-            record.input, record.output = record.input[:rows], record.output[:rows]
+            if not self.keep_graph:
+                record.input, record.output = record.input[:rows], record.output[:rows]
         if found is not None:
             record.weights = found.weights if self.keep_graph else self.keep(found.weights)
             record.values = self.keep(found.values[None])
