@@ -1,6 +1,6 @@
 """Every model type of the installed transformers, tiny, through the engine and against references.
 
-    python -m benchmarks.breadth                     # all types; writes docs/support.md
+    python -m benchmarks.breadth --write             # all types; writes docs/support.md
     python -m benchmarks.breadth causal llama gpt2   # some types of one task; prints only
 
 Each type runs in a process of its own. The references know nothing of the engine: attention is
@@ -26,7 +26,13 @@ from benchmarks import shrunk
 METHODS = ("raw_attention", "alti", "value_zeroing", "attcat", "gae")
 TEXT, PREFIX = "the film is not bad and deep", "a good old film"
 SECONDS = 180
-PAGE = Path(__file__).parent.parent / "docs" / "support.md"
+KEPT = Path(__file__).parent / "tables" / "types.json"
+TASKS = {
+    "causal": "Causal language models",
+    "masked": "Masked language models",
+    "classifier": "Classifiers",
+    "encoder-decoder": "Encoder-decoders",
+}
 
 
 @dataclass
@@ -163,7 +169,8 @@ def main(arguments: list[str] | None = None) -> list[Outcome]:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task", nargs="?", choices=[*shrunk.HEADS, "all"], default="all")
     parser.add_argument("types", nargs="*")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, help="every outcome in full")
+    parser.add_argument("--write", action="store_true", help="into docs/support.md")
     given = parser.parse_args(arguments)
     warm_up()
     tasks = list(shrunk.HEADS) if given.task == "all" else [given.task]
@@ -182,7 +189,75 @@ def main(arguments: list[str] | None = None) -> list[Outcome]:
                       f" compared={','.join(o.compared)}")  # fmt: skip
     if given.json:
         given.json.write_text(json.dumps([asdict(o) for o in outcomes], indent=1))
+    if given.write:
+        write(outcomes)
     return outcomes
+
+
+def write(outcomes: list[Outcome]) -> None:
+    """Keep what came out, and put it into docs/support.md."""
+    import transformers
+
+    from tests.lib import support
+
+    kept: dict[str, Any] = {"transformers": transformers.__version__, "tasks": {}}
+    for o in outcomes:
+        if o.verdict == "not built":
+            continue
+        refused = {m: r for m, r in o.methods.items() if r}
+        reason = o.crash or (json.dumps(o.differs) if o.differs else "")
+        without = {"verdict": o.verdict, "unlike": o.unlike}
+        if refused and not reason:
+            # One sentence, without what it says of adding a family by hand.
+            said = next(iter(refused.values())).split(" To add the family")[0]
+            without |= {"methods": sorted(refused), "reason": said}
+        elif reason:
+            without |= {"reason": reason}
+        kept["tasks"].setdefault(o.task, {})[o.model_type] = without
+    KEPT.write_text(json.dumps(kept, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
+    support.PAGE.write_text(support.table(), encoding="utf-8")
+
+
+def section() -> list[str]:
+    """Lines of docs/support.md: what works of every model type, in part and why, and what not."""
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    lines = [
+        "## Every model type",
+        "",
+        f"Made by `python -m benchmarks.breadth --write`: every model type of transformers "
+        f"{kept['transformers']} that",
+        "can be built tiny is run through raw attention, ALTI, Value Zeroing, AttCAT and GAE, and "
+        "compared",
+        "with references made of the model alone: its logits, the attention it gives out, GAE by "
+        "autograd",
+        "from there, Value Zeroing by really zeroing values one level below torch's functions.",
+    ]
+    for task, title in TASKS.items():
+        types = kept["tasks"].get(task, {})
+        works = sorted(name for name, one in types.items() if one["verdict"] == "works")
+        hybrid = sorted(name for name in works if types[name]["unlike"])
+        lines += [
+            "",
+            f"### {title}",
+            "",
+            f"{len(works)} of {len(types)} work: " + ", ".join(f"`{name}`" for name in works) + ".",
+        ]
+        if hybrid:
+            lines += [
+                "",
+                "With layers that do not attend, which are named with the share they write: "
+                + ", ".join(f"`{name}`" for name in hybrid)
+                + ".",
+            ]
+        rest = {name: one for name, one in types.items() if one["verdict"] != "works"}
+        if rest:
+            lines += ["", "| type | | why |", "|---|---|---|"]
+        for name, one in sorted(rest.items()):
+            which = one["verdict"]
+            if which == "in part":
+                which = "all but " + ", ".join(f"`{m}`" for m in one["methods"])
+            lines.append(f"| `{name}` | {which} | {one['reason']} |")
+    return lines
 
 
 if __name__ == "__main__":

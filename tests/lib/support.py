@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.breadth import section
 from mixwidget.engine import assemble, parts, prepare, start
 from mixwidget.errors import UnsupportedMethodError
 from mixwidget.methods.registry import all_methods
@@ -137,7 +138,7 @@ def table() -> str:
         "",
         *wrapped.table(),
     ]
-    return "\n".join([*head, *lines, *foot, *others, *odd]) + "\n"
+    return "\n".join([*head, *lines, *foot, *others, "", *section(), *odd]) + "\n"
 
 
 if __name__ == "__main__":
