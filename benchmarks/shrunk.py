@@ -109,6 +109,8 @@ PECULIAR: dict[str, dict[str, Any]] = {
     "nemotron_h": {"layers_block_type": ["linear_attention", "moe", "full_attention", "mlp"],
                    "mamba_num_heads": 8, "mamba_head_dim": 8, "n_groups": 1, "chunk_size": 8},
     "qwen4_exp_text": {"hc_lowrank": 8, "ple_embed_dim": 32, "index_topk": 4},
+    "perceiver": {"num_latents": 16, "d_latents": 32, "d_model": 32, "num_self_attention_heads": 4,
+                  "num_cross_attention_heads": 4, "num_self_attends_per_block": 2},
     "reformer": {"axial_pos_embds_dim": [16, 16], "axial_pos_shape": [8, 8], "attn_layers":
                  ["local", "local", "local"], "is_decoder": True},
     "roc_bert": {"shape_vocab_size": 16, "pronunciation_vocab_size": 16,
