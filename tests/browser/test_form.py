@@ -202,6 +202,7 @@ def test_the_verdict_is_that_of_the_answer_whatever_is_looked_at(
     assert "An empty text counts as 87 % positive." in said
     for index in range(14):
         sheet.locator(f'[data-part=token][data-index="{index}"]').click()
+        sheet.wait_for_timeout(50)
         assert verdict.inner_text() == said
 
 
@@ -225,6 +226,7 @@ def test_it_is_worked_by_keys_alone(sheet: Page, pages: dict[str, Path]) -> None
     assert sheet.evaluate(size) == "32px"
     assert not sheet.locator(".mix-bar").is_visible()
     sheet.keyboard.press("Escape")
+    sheet.wait_for_timeout(100)
     sheet.keyboard.press("/")
     assert sheet.locator(".mix-picker").is_visible()
     sheet.keyboard.press("Escape")

@@ -75,14 +75,14 @@ def test_a_node_is_traced_and_a_token_focused(opened: Opener) -> None:
     before = sheet.part("token").evaluate_all(scores)
     said = sheet.part("verdict").inner_text()
     sheet.part("token", index=3).click()
-    assert "“is”" in sheet.part("card").inner_text()
+    sheet.until(lambda: "“is”" in sheet.part("card").inner_text(), "it is held")
     assert sheet.part("token").evaluate_all(scores) == before  # looking asks for nothing
     sheet.part("into").click()
     sheet.until(lambda: sheet.part("token").evaluate_all(scores) != before, "its row is shown")
     # The test stays about the answer, and says so.
-    away = sheet.part("verdict").inner_text()
-    assert away.startswith(said.removesuffix(" Test"))
-    assert "The test is about positive, not about is." in away
+    words = "The test is about positive, not about is."
+    sheet.until(lambda: words in sheet.part("verdict").inner_text(), "it says so")
+    assert sheet.part("verdict").inner_text().startswith(said.removesuffix(" Test"))
     sheet.choose("partial_lrp")
     sheet.until(
         lambda: "another focus token" in sheet.root().inner_text(), "scores of another token"
