@@ -289,6 +289,9 @@ def deeplift(run: Run, *, of: str = "probability", norm: str = "l2") -> Iterator
     which says how far it is from adding up, and the activations that were seen (`rescaled`).
     """
     from captum.attr import DeepLift
+
+    # captum tells nowhere else which activations its rescale rule knows; a list of ours would be
+    # wrong with its next version.
     from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
 
     if not source_batches(run.source):
