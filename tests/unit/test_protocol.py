@@ -168,6 +168,13 @@ def test_the_pace_is_kept_by_all_threads() -> None:
     assert 0.9 < time.monotonic() - begin < 5
 
 
+def test_all_of_a_measurement_is_asked_for_in_so_many_words() -> None:
+    asked = {"kind": "measure", "id": "m", "runs": {"alti": "alti-1"}, "focus": 0}
+    assert protocol.parse(asked).whole is False
+    assert protocol.parse({**asked, "whole": True}).whole is True
+    assert protocol.parse({**asked, "whole": "yes"}).whole is False
+
+
 if __name__ == "__main__":
     FIXTURE.parent.mkdir(parents=True, exist_ok=True)
     FIXTURE.write_text(json.dumps(fixture(), indent=1) + "\n")
