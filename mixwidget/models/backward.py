@@ -127,10 +127,16 @@ def _shared(value: Tensor, reads: Inputs, ledger: Ledger) -> Attribution:
 _NAMED = ("biases", "softmax")
 
 
+def _size(config: Any, name: str) -> Any:
+    try:
+        return getattr(config, name, 1)
+    except Exception:  # some configs refuse to name what differs from layer to layer
+        return 1
+
+
 def graph_is_large(source: Source, tokens: int) -> bool:
     """Whether the graph of a whole pass would take much of the memory that is free."""
-    config = source.model.config
-    sizes = [getattr(config, name, 1) for name in _SIZES]
+    sizes = [_size(source.model.config, name) for name in _SIZES]
     layers, heads, width, inner = (x if isinstance(x, int) and x else 1 for x in sizes)
     inner = max(inner, 4 * width)
     # Scores, weights and what is masked for each head; about a dozen vectors, four wide ones.

@@ -48,8 +48,12 @@ def is_elementwise(module: nn.Module) -> bool:
             if not isinstance(whole, Tensor) or whole.shape != numbers.shape:
                 return False
             single = torch.stack([module.forward(x.reshape(1, 1, 1)) for x in numbers.flatten()])
-            twice = module.forward(2 * numbers)
+            twice, turned = module.forward(2 * numbers), module.forward(-numbers)
+            if single.numel() != whole.numel():
+                return False
+            same = torch.allclose(whole.flatten(), single.flatten(), rtol=1e-4, atol=1e-6)
+            straight = torch.allclose(twice, 2 * whole, rtol=1e-3, atol=1e-6)
+            linear = straight and torch.allclose(turned, -whole, rtol=1e-3, atol=1e-6)
     except Exception:  # a module nobody here has seen may want anything else
         return False
-    same = torch.allclose(whole.flatten(), single.flatten(), rtol=1e-4, atol=1e-6)
-    return same and not torch.allclose(twice, 2 * whole, rtol=1e-3, atol=1e-6)
+    return same and not linear

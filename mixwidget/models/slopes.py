@@ -89,7 +89,9 @@ class SlopeRules(Mode):
         name, in_place, swapped = named(func)
         if in_place and name not in LINEAR:
             # A rule makes a new tensor; whoever holds the old one is to see it too.
-            plain = getattr(torch.Tensor, name, None) or getattr(torch, name)
+            plain = getattr(torch.Tensor, name, None) or getattr(torch, name, None)
+            if plain is None:
+                return func(*args, **kwargs)
             return args[0].copy_(self._applied(plain, name, args, kwargs, given))
         if swapped:
             args = (args[1], args[0])

@@ -14,6 +14,7 @@ import torch
 from mixwidget import explain
 from mixwidget.errors import CostError, InputError, UnsupportedMethodError
 from mixwidget.models import attribute, encode, graph_is_large, open_source, resolve_target
+from mixwidget.models.elementwise import is_elementwise
 from tests.lib import tiny
 from tests.reference import attributions as naive
 
@@ -308,3 +309,17 @@ def test_the_recommended_method_is_taken_and_says_why() -> None:
     headless = explain(tiny.model("llama", ""), TEXT, tokenizer=tokenizer("llama"))
     assert headless.method == "alti"
     assert "recommended" not in run("llama", "alti").info
+
+
+class _Counts(torch.nn.Module):
+    """What makes a row of other sizes of each number: no activation."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x if x.numel() > 1 else x.expand(4, 1, 1)
+
+
+def test_activations_are_told_by_trying() -> None:
+    for module in (torch.nn.GELU(), torch.nn.ReLU(), torch.nn.Tanh(), torch.nn.PReLU()):
+        assert is_elementwise(module)
+    for module in (torch.nn.Softmax(-1), torch.nn.LayerNorm(4), torch.nn.Identity(), _Counts()):
+        assert not is_elementwise(module)
