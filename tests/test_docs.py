@@ -51,6 +51,20 @@ def test_many_texts_as_described() -> None:
     assert scope["words"].index.nlevels == 2
 
 
+def test_what_the_page_on_choosing_says() -> None:
+    (code,) = blocks("choosing.md", "python")
+    scope: dict[str, Any] = {}
+    exec(code, scope)
+    text = (DOCS / "choosing.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+)`", text.partition("```python")[0])) - {"focus", "benchmark"}
+    assert named <= set(scope["table"].index)
+
+
+def test_the_plan_for_classes_names_notebooks_that_are_there() -> None:
+    named = set(re.findall(r"`(\d\d_\w+)`", (DOCS / "teaching.md").read_text(encoding="utf-8")))
+    assert named == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
+
+
 @pytest.mark.parametrize("page", [*DOCS.rglob("*.md"), *ROOT.glob("*.md")], ids=lambda p: p.name)
 def test_links_and_pictures_are_in_the_repository(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
