@@ -5,8 +5,9 @@ from __future__ import annotations
 from ..models import Source
 
 _DECODER = (
-    "recommended for causal language models: of sentences whose decisive word is known it puts "
-    "that word on top most often (benchmarks/truth.py)"
+    "recommended for causal language models: it follows the target's logit through every "
+    "operation, and of sentences whose decisive word is known it puts that word on top in all of "
+    "20 with names and 85 % of 20 repeats (benchmarks/truth.py)"
 )
 _OTHERS = (
     "recommended for encoders, encoder-decoders and models without a head: how the tokens mix, "
