@@ -22,6 +22,9 @@ class Known:
     matrices: dict[tuple[int, str], Tensor] = field(default_factory=dict)
     apart: set[tuple[int, str]] = field(default_factory=set)  # proved to leave tokens apart
 
+    # Blocks whose layers mix tokens beside their attention: what that wrote belongs to no token.
+    beside: set[int] = field(default_factory=set)
+
     def keep(self, key: tuple[int, str], matrix: Tensor) -> None:
         held = sum(m.numel() for m in self.matrices.values())
         if held + matrix.numel() <= _KEEP:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,6 +17,7 @@ from torch import Tensor
 from ..errors import UnsupportedModelError
 from .algebra import Block, Stage, StageName
 from .nodes import Nodes
+from .pushed import Pushed, gradient, in_digits, pushed_by
 from .record import Known, Placed
 
 _EXACT = {torch.float64: 1e-4, torch.float32: 1e-4}
@@ -66,11 +66,11 @@ class TapedBlock(Block):
         self.nodes, self.stream, self.end, self.place = nodes, stream, end, place
         self.known, self.number, self.again = known, number, again
         found = nodes.attention
-        self.weights = place.weights(_wide(found.weights.detach()[0]))
-        self.values = place.values(_wide(found.values.detach()))
+        self.weights = place.weights(in_digits(found.weights.detach()[0]))
+        self.values = place.values(in_digits(found.values.detach()))
         self.output = place.vectors(output)
         self.input = place.vectors(_rows(stream))
-        self.gate = None if nodes.gate is None else _wide(nodes.gate)
+        self.gate = None if nodes.gate is None else in_digits(nodes.gate)
         self._solved: dict[str, Solved] = {}
 
     def lying(self) -> tuple[slice, list[int]]:
@@ -108,7 +108,7 @@ class TapedBlock(Block):
         if not solved.free and self.gate is None:
             return None
         if solved.free:
-            pushed = _Pushed(self._node(self._named(name)), self.nodes, self.heads)
+            pushed = Pushed(self._node(self._named(name)), self.nodes, self.heads)
 
         def carry(brought: Tensor) -> Tensor:
             rows = brought[:, self.place.rows].flatten(2)
@@ -148,6 +148,9 @@ class TapedBlock(Block):
                 solved = self._solved[name] = self._taken_apart(node, name)
             if name == "res":
                 self._set_aside(solved)
+            if self.number in self.known.beside and name in ("res", "res_ln"):
+                # Mixed by other means than attention, as the layer's user is told.
+                solved.total = solved.total - _unexplained(solved)
         return self._solved[name]
 
     def _set_aside(self, solved: Solved) -> None:
@@ -170,29 +173,29 @@ class TapedBlock(Block):
         width = node.shape[-1]
         rows = node.numel() // width
         probe = _probe(width, node)
-        slopes = _gradient(node, nodes.leaf, probe.expand_as(node))
+        slopes = gradient(node, nodes.leaf, probe.expand_as(node))
         if slopes is None:
             raise UnsupportedModelError(
                 "What its attention puts out reaches the layer's output only through steps that "
                 "are not linear, so it cannot be shared out among the tokens."
             )
-        answers = _wide(nodes.layout(slopes))
-        matrix, scale, off = self._matrix(node, name, answers, _wide(probe))
+        answers = in_digits(nodes.layout(slopes))
+        matrix, scale, off = self._matrix(node, name, answers, in_digits(probe))
         free = off > _EXACT.get(node.dtype, _HALF)
         if free:
-            brought = _wide(nodes.layout(nodes.leaf.detach()))
-            heads = _Pushed(node, nodes, self.heads)(brought[None])[0]
+            brought = in_digits(nodes.layout(nodes.leaf.detach()))
+            heads = Pushed(node, nodes, self.heads)(brought[None])[0]
             off = 0.0
         else:
-            heads = scale * (_wide(nodes.layout(nodes.leaf.detach())) @ matrix)
+            heads = scale * (in_digits(nodes.layout(nodes.leaf.detach())) @ matrix)
         residual = None
         if name != "z":
-            residual = _pushed(node, self.stream)
+            residual = pushed_by(node, self.stream)
         key = (self.number, name)
         if key not in self.known.apart:
             self._tokens_apart(node)
             self.known.apart.add(key)
-        total = _wide(node.detach()).reshape(rows, width)
+        total = in_digits(node.detach()).reshape(rows, width)
         return Solved(matrix, scale, residual, heads, total, off, free)
 
     def _matrix(
@@ -202,7 +205,7 @@ class TapedBlock(Block):
         random vector must be that of M."""
         key = (self.number, name)
         limit = _EXACT.get(node.dtype, _HALF)
-        candidates = [self.known.matrices.get(key), *(_wide(m).T for m in self.nodes.matrices)]
+        candidates = [self.known.matrices.get(key), *(in_digits(m).T for m in self.nodes.matrices)]
         for matrix in candidates:
             if matrix is None or matrix.shape != (answers.shape[1], len(probe)):
                 continue
@@ -228,9 +231,9 @@ class TapedBlock(Block):
             chosen = use[: len(columns)]
             seeds = node.new_zeros(rows, width)
             seeds[chosen, columns] = 1
-            slopes = _gradient(node, self.nodes.leaf, seeds.reshape(node.shape))
+            slopes = gradient(node, self.nodes.leaf, seeds.reshape(node.shape))
             assert slopes is not None
-            got = _wide(self.nodes.layout(slopes))[chosen] / scale[chosen, None]
+            got = in_digits(self.nodes.layout(slopes))[chosen] / scale[chosen, None]
             matrix[:, columns] = got.T
         return matrix
 
@@ -241,8 +244,8 @@ class TapedBlock(Block):
         seeds = torch.zeros_like(node).reshape(rows, -1)
         seeds[rows // 2] = 1
         found = [
-            _gradient(node, self.nodes.leaf, seeds.reshape(node.shape)),
-            _gradient(node, self.stream, seeds.reshape(node.shape)),
+            gradient(node, self.nodes.leaf, seeds.reshape(node.shape)),
+            gradient(node, self.stream, seeds.reshape(node.shape)),
         ]
         layouts = [self.nodes.layout, lambda t: t.reshape(rows, -1)]
         for slopes, layout in zip(found, layouts, strict=True):
@@ -260,57 +263,31 @@ class TapedBlock(Block):
         """The proof: what the parts leave over must be a constant of the layer, the same for all
         tokens but for the norms' scale; and the graph must answer as the matrix does."""
         solved = self._solve(self._named("res_ln"))
-        rest = solved.rest.double()
-        ones = torch.ones_like(solved.scale)
-        design = torch.cat([ones, solved.scale], 1).double()
-        if len(rest) > 3:
-            rest = rest - design @ (torch.linalg.pinv(design) @ rest)
-        else:
-            rest = rest - rest.mean(0)
+        rest = _unexplained(solved)
         size = solved.total.double().norm().clamp(min=1e-30)
         nodes = self.nodes
         product = nodes.attention.by_head(nodes.attention.result).detach()
         made = nodes.attention.weights.detach()[0] @ nodes.attention.values.detach()
-        fits = (_wide(made) - _wide(product)).norm() / _wide(product).norm().clamp(min=1e-30)
-        return max(float(rest.norm() / size), solved.off, float(fits))
+        fits = (in_digits(made) - in_digits(product)).norm() / in_digits(product).norm().clamp(
+            min=1e-30
+        )
+        return max(float(rest.double().norm() / size), solved.off, float(fits))
 
 
-class _Pushed:
-    """What a linear node of the graph makes of the heads' results: its Jacobian from right, by
-    differentiating its gradient. For layers in which every token has a map of its own."""
-
-    def __init__(self, node: Tensor, nodes: Nodes, heads: int) -> None:
-        with torch.inference_mode(False), torch.enable_grad():
-            self.seeds = torch.zeros_like(node).requires_grad_()
-            self.slopes = _gradient(node, nodes.leaf, self.seeds, create_graph=True)
-            like = nodes.leaf.detach()
-            places = torch.arange(like.numel(), device=like.device).reshape(like.shape)
-            # Where each number of the heads' joined results stands in the leaf.
-            self.places = nodes.layout(places.to(torch.float64)).long().flatten()
-        self.leaf, self.width = like, node.shape[-1]
-
-    def __call__(self, brought: Tensor) -> Tensor:
-        """[chunk, rows, H * d_head] -> [chunk, rows, d]"""
-        made = []
-        with torch.inference_mode(False), torch.enable_grad():
-            for one in brought:
-                given = torch.empty_like(self.leaf).flatten()
-                given[self.places] = one.flatten().to(given)
-                assert self.slopes is not None  # `_taken_apart` has asked
-                (found,) = torch.autograd.grad(
-                    self.slopes, self.seeds, given.reshape(self.leaf.shape), retain_graph=True
-                )
-                made.append(_wide(found).reshape(-1, self.width))
-        return torch.stack(made)
-
-
-def _wide(tensor: Tensor) -> Tensor:
-    tensor = tensor.detach()
-    return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
+def _unexplained(solved: Solved) -> Tensor:
+    """What is left of a node's constants when those are taken away that are the same for all
+    tokens, or the same times the norm's scale. [rows, d]"""
+    rest = solved.rest.double()
+    design = torch.cat([torch.ones_like(solved.scale), solved.scale], 1).double()
+    if len(rest) > 3:
+        rest = rest - design @ (torch.linalg.pinv(design) @ rest)
+    else:
+        rest = rest - rest.mean(0)
+    return rest.to(solved.total)
 
 
 def _rows(tensor: Tensor) -> Tensor:
-    return _wide(tensor).reshape(-1, tensor.shape[-1])
+    return in_digits(tensor).reshape(-1, tensor.shape[-1])
 
 
 def _probe(width: int, like: Tensor) -> Tensor:
@@ -319,30 +296,8 @@ def _probe(width: int, like: Tensor) -> Tensor:
     return torch.randn(width, generator=generator).to(like)
 
 
-def _gradient(node: Tensor, leaf: Tensor, seeds: Tensor, **options: Any) -> Tensor | None:
-    if not node.requires_grad:
-        return None
-    if node is leaf:
-        return seeds
-    found: Tensor | None = torch.autograd.grad(
-        node, leaf, seeds, retain_graph=True, allow_unused=True, **options
-    )[0]
-    return found
-
-
 def _parallel(answers: Tensor, one: Tensor) -> tuple[Tensor, float]:
     """(scale [rows, 1], how far answers [rows, K] are from multiples of one vector [K])."""
     scale = (answers @ one) / one.square().sum().clamp(min=1e-30)
     off = (answers - scale[:, None] * one).norm() / answers.norm().clamp(min=1e-30)
     return scale[:, None], float(off)
-
-
-def _pushed(node: Tensor, stream: Tensor) -> Tensor:
-    """What a linear node makes of the stream alone: R x, by differentiating its gradient."""
-    seeds = torch.zeros_like(node).requires_grad_()
-    slopes = _gradient(node, stream, seeds, create_graph=True)
-    width = node.shape[-1]
-    if slopes is None or not slopes.requires_grad:
-        return _wide(torch.zeros_like(node)).reshape(-1, width)
-    made = torch.autograd.grad(slopes, seeds, stream.detach(), allow_unused=True)[0]
-    return _wide(torch.zeros_like(node) if made is None else made).reshape(-1, width)

@@ -86,7 +86,14 @@ class Case:
         if max(errors.values()) > WARN_ABOVE and anatomy.spec is not None:
             without_spec(anatomy, self._given.model, errors)
             return self._recorded(check)
-        check_taken_apart(source.model, trace, errors)
+        beside = find_beside(trace)
+        check_taken_apart(source.model, trace, errors, beside)
+        if beside:
+            anatomy.known.beside = set(beside)
+            trace.forget()
+            with torch.no_grad():
+                errors = {layer: trace.adds_up(layer) for layer in trace.attending}
+            check_taken_apart(source.model, trace, errors, {})
         try:
             check_same(self._given.model, inputs, trace.output)
         except UnsupportedModelError:
@@ -97,7 +104,7 @@ class Case:
             anatomy.own_attention = True
             self.source = self._given.shadowed()
             return self._recorded(check)
-        anatomy.beside, anatomy.proved = find_beside(trace), True
+        anatomy.beside, anatomy.proved = beside, True
         return trace
 
     def release(self) -> None:

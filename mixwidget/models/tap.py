@@ -53,6 +53,7 @@ class Watching(Mode):
         super().__init__()
         self.sink, self.lengths = sink, lengths
         self.paused = False
+        self.on_strange: Callable[[tuple[int, int]], None] | None = None
         self.odd: set[tuple[int, int]] = set()  # sizes of products that looked like attention
         self._weights: list[Tensor] = []  # the last softmax and what it has become since
 
@@ -81,6 +82,12 @@ class Watching(Mode):
             if known and not self._is_weights(result):
                 self._weights.append(result)
         return result
+
+    def strange(self, sizes: tuple[int, int]) -> None:
+        """A product that looks like attention, but not of the text's tokens to each other."""
+        self.odd.add(sizes)
+        if self.on_strange is not None:
+            self.on_strange(sizes)
 
     def run(self, name: str, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Any other function: called as it is."""
@@ -128,7 +135,7 @@ class Watching(Mode):
         of_weights, of_values, of_result = labels
         sizes = (weights.shape[of_weights.index(row)], weights.shape[of_weights.index(column)])
         if not set(sizes) <= self.lengths:
-            self.odd.add((int(sizes[0]), int(sizes[1])))
+            self.strange((int(sizes[0]), int(sizes[1])))
             return None
         self._weights = []
         # A new tensor on the way to the product: gradients reach the weights by head, whatever

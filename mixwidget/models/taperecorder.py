@@ -46,8 +46,19 @@ class TapeRecorder(Recorder):
         self.arguments: dict[str, Any] = {}
         if self.taped:
             self.watching = self.tape = Tape(self.attention, self.lengths)
+        self.watching.on_strange = self.strange
         decoder = model.get_decoder() if anatomy.decodes else None  # type: ignore[operator]
         self.decoder = set() if decoder is None else {id(m) for m in decoder.modules()}
+
+    def strange(self, sizes: tuple[int, int]) -> None:
+        """An attention of other things than the text's tokens, outside of all layers that are
+        followed: a part of the model would be missing (Funnel's pooled layers)."""
+        if not self.depth and min(sizes) > 1:
+            raise UnsupportedModelError(
+                f"{type(self.model).__name__} attends with {sizes[0]} rows to {sizes[1]} columns "
+                f"in layers beside those of the text's {self.sizes[0]} tokens (pooled or grouped "
+                "tokens), which cannot be put down to them."
+            )
 
     def attention(self, found: Attention) -> None:
         if self.depth:

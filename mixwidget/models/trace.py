@@ -105,6 +105,10 @@ class Trace:
         rows = self.layers[layer].rows
         return map if rows == slice(None) else identity_elsewhere(map, rows)
 
+    def forget(self) -> None:
+        """Let the blocks be taken apart anew: more is known of the model."""
+        self._blocks, self._errors = {}, {}
+
     @property
     def names(self) -> list[str]:
         """What each layer is called; empty where its number says all."""
