@@ -7,7 +7,7 @@ from .flow import Routes, check_cost, flow_rows, flow_seconds
 from .record import Explanation, Part
 from .serial import dumps
 from .units import REST, Unit, place_of, units_of
-from .value import WordScore, shortened
+from .value import WordScore, plain_text, shortened
 
 __all__ = [
     "REST",
@@ -26,6 +26,7 @@ __all__ = [
     "flow_seconds",
     "normalise_rows",
     "place_of",
+    "plain_text",
     "rollout_rows",
     "shortened",
     "units_of",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, MixwidgetError
-from ..explanation import dumps
+from ..explanation import dumps, plain_text
 from .page import page_of_view
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ _MIME = {
     "svg": "image/svg+xml",
     "pdf": "application/pdf",
 }
+
+_LONGEST = 40  # characters of each part of a name
 
 
 def format_of(path: str | Path) -> str:
@@ -55,8 +58,16 @@ def exported(
     _checked(format)
     if not explanations:
         raise MixwidgetError("There is nothing to save yet: wait until it is computed.")
-    name = f"mixwidget-{next(iter(explanations))}.{format}"
+    name = f"{name_of(next(iter(explanations.values())))}.{format}"
     return name, _MIME[format], page() if format == "html" else _bytes(explanations, format)
+
+
+def name_of(explanation: Explanation) -> str:
+    """A file's name that says model, method and text, in letters that every disk takes."""
+    model = Path(str(explanation.info.get("model", ""))).name
+    parts = (model, explanation.method, plain_text(explanation.text))
+    words = ["-".join(re.findall(r"[a-z0-9_]+", part.lower()))[:_LONGEST] for part in parts]
+    return "-".join(["mixwidget", *filter(None, (word.strip("-") for word in words))])
 
 
 def _bytes(explanations: dict[str, Explanation], format: str) -> bytes:

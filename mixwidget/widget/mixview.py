@@ -171,7 +171,8 @@ class MixView(Controls, anywidget.AnyWidget):
             self._session.rerun(method)
 
     def save(self, path: str | os.PathLike[str], *, faithfulness: bool = False) -> None:
-        """Write what is shown, by the path's ending.
+        """Write what is shown, by the path's ending; into a folder as html, under a name that says
+        model, method and text.
 
         html is a page of its own to look around in, with all methods that are computed for this
         text; it needs neither Python nor a network. json holds all numbers of the asked methods;
@@ -182,11 +183,12 @@ class MixView(Controls, anywidget.AnyWidget):
                 about some hundred edited texts; otherwise the page holds what has been measured,
                 as a rule the verdict on the methods that are shown.
         """
-        format = format_of(Path(path))
+        place = Path(path)
+        format = "html" if place.is_dir() else format_of(place)
         self.wait()
         assert self._session is not None
         made = exported_view(self._session.shown(), format, self._page_traits(), faithfulness)
-        Path(path).write_bytes(made[2])
+        (place / made[0] if place.is_dir() else place).write_bytes(made[2])
 
     def close(self) -> None:
         """Stop all work and take the widget off the page."""

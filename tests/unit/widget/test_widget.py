@@ -6,6 +6,7 @@ import gc
 import json
 import logging
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -214,8 +215,18 @@ def test_export_answers_with_a_file(view: MixView, page: Page) -> None:
     assert [answer["kind"] for answer in answers] == ["file", "done"]
     assert page.ask(kind="export", format="xyz")[-1]["kind"] == "error"
     name, _ = page.ask(kind="export", format="html")
-    assert (name["name"], name["mime"]) == (f"mixwidget-{view.method}.html", "text/html")
+    assert (name["name"], name["mime"]) == (_name(view), "text/html")
     assert next(b[0] for _, b in reversed(page.sent) if b).startswith(b"<!doctype html>")
+
+
+def _name(view: MixView) -> str:
+    words = "-".join(re.findall(r"[a-z0-9]+", view.text))
+    return f"mixwidget-bertforsequenceclassification-{view.method}-{words}.html"
+
+
+def test_save_into_a_folder(view: MixView, tmp_path: Path) -> None:
+    view.save(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [_name(view)]
 
 
 def test_save(view: MixView, tmp_path: Path) -> None:
