@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -175,7 +176,7 @@ def assemble(run: Run, collected: Sequence[Part], seconds: float = 0.0) -> Expla
         tokens=run.encoding.tokens,
         focus=run.focus,
         target=run.target,
-        maps=np.stack(maps) if maps else None,
+        maps=_whole(maps),
         layer_scores=np.stack(scores) if scores else None,
         own_scores=own,
         params=run.options,
@@ -229,6 +230,27 @@ def _tell_of_layers_without_attention(run: Run) -> None:
         )
 
 
+def in_place(run: Run, made: Iterator[Part]) -> Iterator[Part]:
+    """The same parts, their maps written into one array as they come: long texts' fit once."""
+    whole: Any = None
+    for part in made:
+        if part.map is None or part.layer is None or not run.case.recorded:
+            yield part
+            continue
+        if whole is None:
+            whole = np.empty((len(run.trace), *part.map.shape), dtype=np.float32)
+        whole[part.layer] = part.map
+        yield replace(part, map=whole[part.layer])
+
+
+def _whole(maps: list[Any]) -> Any:
+    """[layers, n, n], without a copy where the maps were written into one array."""
+    base = maps[0].base if maps else None
+    if base is not None and len(base) == len(maps) and all(map.base is base for map in maps):
+        return base
+    return np.stack(maps) if maps else None
+
+
 def _stacked(heads: list[Any]) -> Any:
     """[layers, heads, n] of layers that may have unlike numbers of heads."""
     if not heads:
@@ -276,7 +298,7 @@ def stream(
 def _carried_out(case: Case, method: str, given: dict[str, Any]) -> tuple[Run, list[Part]]:
     """A run from start to end: the thread is put back once, not after every part."""
     run = start(case, method, **given)
-    return run, list(parts(run))
+    return run, list(in_place(run, parts(run)))
 
 
 def explain_case(
@@ -299,6 +321,6 @@ def explain_case(
 @as_it_was
 def finish(run: Run, begin: float) -> Explanation:
     """A run that was started, to its end. `begin`: when its work began."""
-    collected = list(parts(run))
+    collected = list(in_place(run, parts(run)))
     run.case.warn()
     return assemble(run, collected, time.perf_counter() - begin)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
 
 from ..explanation import Part
 from ..models import (
+    embedded,
     gradients,
+    is_long,
     objective,
+    plain_output,
+    positive_attention,
     recorded_with_graph,
     shared_slopes,
     shared_weights,
+    token_embeddings,
 )
 from .registry import method
 
@@ -258,6 +263,9 @@ def gae(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
     Chefer et al. 2021 (generic). Scores are not normalised. `zero_focus=True` sets the focus
     token's own score, which the identity dominates, to 0.
     """
+    if is_long(run.source, len(run.encoding.tokens)):
+        yield from _gae_of_long(run, zero_focus)
+        return
     weights, slopes = attention_gradients(run)
     combined = torch.eye(
         run.trace.tokens, dtype=torch.float64, device=next(iter(weights.values())).device
@@ -268,3 +276,29 @@ def gae(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
         yield run.part(layer, step)
     if zero_focus:
         yield finish(run, combined[run.focus], zero_focus)
+
+
+def _gae_of_long(run: Run, zero_focus: bool) -> Iterator[Part]:
+    """The same with one layer's attention held at a time, and the focus row carried down."""
+    encoding, found = run.encoding, list[Part]()
+    row = torch.zeros(len(encoding.tokens), dtype=torch.float64)
+    row[run.focus] = 1.0
+
+    def value(model: Any) -> Tensor:
+        run.check()
+        embeddings = token_embeddings(run.source, encoding.ids).requires_grad_()
+        with embedded(model, encoding, embeddings) as inputs:
+            output = model(**inputs, **plain_output(model))
+        return objective(output, run.resolved(output))
+
+    def take(layer: int, step: Tensor) -> None:
+        nonlocal row
+        run.check()
+        run.report(1.0 - layer / len(run.trace))
+        row = row + row @ step.cpu()
+        found.append(run.part(layer, step))
+
+    positive_attention(run.source, value, len(encoding.tokens), take)
+    yield from sorted(found, key=lambda part: part.layer or 0)
+    if zero_focus:
+        yield finish(run, row, zero_focus)

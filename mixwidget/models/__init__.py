@@ -12,6 +12,7 @@ from .encode import Encoding, encode
 from .families import families, register_family, spec_for
 from .gradients import (
     Prediction,
+    embedded,
     gradients,
     read,
     recorded_with_graph,
@@ -30,6 +31,7 @@ from .rules import sd
 from .shadow import shadow
 from .slopes import Activation
 from .source import Source
+from .sparing import is_long, positive_attention
 from .spelling import SeveralTokensError
 from .stack import layer_gradients
 from .targets import (
@@ -49,7 +51,7 @@ from .together import (
     shared_slopes,
     shared_weights,
 )
-from .trace import Trace
+from .trace import Trace, plain_output
 
 __all__ = [
     "WAYS",
@@ -84,6 +86,7 @@ __all__ = [
     "direct",
     "edit",
     "edits_without",
+    "embedded",
     "encode",
     "encode_question",
     "families",
@@ -92,6 +95,7 @@ __all__ = [
     "graph_is_large",
     "greedy",
     "is_chat",
+    "is_long",
     "layer_gradients",
     "likelihoods",
     "need_target",
@@ -99,6 +103,8 @@ __all__ = [
     "objective",
     "open_model",
     "open_source",
+    "plain_output",
+    "positive_attention",
     "predict",
     "probability",
     "prompt_units",

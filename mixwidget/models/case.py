@@ -16,6 +16,7 @@ from .memory import check_memory
 from .proof import check_same, check_taken_apart, find_beside
 from .recording import record
 from .source import Source
+from .sparing import is_long, proof_tokens, record_long
 from .thread import as_it_was
 from .trace import Trace
 
@@ -67,7 +68,6 @@ class Case:
     def _first(self, check: Callable[[], None] | None) -> Trace:
         with self._lock:
             if self._trace is None:
-                check_memory(self.source, len(self.encoding.tokens))
                 self._trace = self._recorded(check)
             return self._trace
 
@@ -75,6 +75,11 @@ class Case:
         source, inputs = self.source, self.encoding.inputs
         anatomy = source.anatomy
         try:
+            if is_long(source, len(self.encoding.tokens)):
+                if not anatomy.proved:  # on its beginning: layers are the same for all of it
+                    Case(self._given, self.encoding.prefix(proof_tokens())).trace(check)
+                return record_long(source, inputs, check)
+            check_memory(source, len(self.encoding.tokens))
             trace = record(source.model, inputs, anatomy, check=check)
         except BaseException:
             self.source = self._given.shadowed()  # hooks may have been left on the other

@@ -18,6 +18,7 @@ from ..tokens import Target
 from .encode import Encoding
 from .recording import record
 from .source import Source, table_of
+from .sparing import is_long, sparingly
 from .targets import objective, probability
 from .trace import Trace, plain_output
 
@@ -153,6 +154,10 @@ class Prediction:
         own: bool = False,
     ) -> None:
         self.source = source if own else source.shadowed()  # its tables get hooks
+        if not own and is_long(source, len(encoding.tokens)):
+            spec = source.anatomy.spec
+            assert spec is not None
+            sparingly(self.source.model, spec)
         self.encoding, self.resolve, self.of = encoding, resolve, of
         self.before = before
 

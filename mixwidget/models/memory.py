@@ -60,6 +60,30 @@ def available_bytes(device: torch.device) -> int | None:
         return free
 
 
+def long_bytes(source: Source, tokens: int) -> int:
+    """Bytes that a long text takes, a layer at a time: every layer's input and map, three times
+    the attention of the layer at work, and the logits."""
+    config = source.model.config
+    layers, heads = (
+        _number(config, f"num_{name}") for name in ("hidden_layers", "attention_heads")
+    )
+    width, words = _number(config, "hidden_size"), _number(config, "vocab_size")
+    size = 8 if next(source.model.parameters()).dtype == torch.float64 else 4
+    square = tokens**2 * (layers * 4 + 3 * heads * size)
+    return square + size * tokens * (layers * width + 2 * words)
+
+
+def check_long(source: Source, tokens: int) -> None:
+    """Refuse a long text that would not fit even a layer at a time."""
+    needed, free = long_bytes(source, tokens), available_bytes(source.device)
+    if free is not None and needed > free:
+        raise CostError(
+            f"{tokens} tokens through this model take about {needed / 1e9:.1f} GB even a layer at "
+            f"a time, and {free / 1e9:.1f} GB are free. Shorten the text, take attn_lrp or "
+            "gradient_x_input, which need no maps, or use a smaller model."
+        )
+
+
 def check_memory(source: Source, tokens: int) -> None:
     """Refuse a text whose recorded pass would not fit, before anything is allocated."""
     needed, free = recorded_bytes(source, tokens), available_bytes(source.device)
