@@ -248,3 +248,14 @@ def test_a_table_without_the_column() -> None:
         explain_frame(model, frame, "body", tokenizer=tokenizer, keep=["token"])
     with pytest.raises(InputError, match="not a pandas frame"):
         explain_frame(model, ["a"], tokenizer=tokenizer)  # type: ignore[arg-type]
+
+
+def test_a_list_of_chats_is_several_texts() -> None:
+    model, tokenizer = tiny.model("llama", "CausalLM"), tiny.tokenizer()
+    tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }} {% endfor %}"
+    chats = [[{"role": "user", "content": words}] for words in ("a good film", "we saw it")]
+    found = explain(model, chats, "attcat", tokenizer=tokenizer)
+    assert [e.text for e in found] == chats
+    for chat, one in zip(chats, found, strict=True):
+        alone = explain(model, chat, "attcat", tokenizer=tokenizer)
+        np.testing.assert_allclose(one.scores, alone.scores, atol=1e-5)
