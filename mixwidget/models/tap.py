@@ -37,6 +37,18 @@ _ON_THE_WAY = words(
 )
 
 
+# Where an attention may begin.
+_BEGINNINGS = {"softmax", "scaled_dot_product_attention"}
+
+# Names of torch's functions, without the marks of methods; they are asked for at every call.
+_NAMES: dict[Callable[..., Any], str] = {}
+
+
+def _named(func: Callable[..., Any]) -> str:
+    name = _NAMES[func] = getattr(func, "__name__", "").strip("_")
+    return name
+
+
 # Called with each attention that is computed; what it returns stands in for the product.
 Sink = Callable[[Attention], Tensor | None]
 
@@ -65,7 +77,9 @@ class Watching(Mode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        name = getattr(func, "__name__", "").strip("_")
+        name = _NAMES.get(func) or _named(func)
+        if not self._weights and name not in _BEGINNINGS:  # nearly all calls: nothing to see
+            return self.run(name, func, args, kwargs)
         if name == "scaled_dot_product_attention":
             weights, values = _plain_weights(*args, **kwargs)
             self._weights = [weights]
