@@ -165,6 +165,13 @@ class Block:
         assert self.record.ffn_out is not None
         return self.block_output + self.record.ffn_out.detach()
 
+    def fed(self) -> tuple[Tensor, Tensor] | None:
+        """(before the feed-forward's result is added, after it), before any norm behind that;
+        None where the second is not known. [n, d] each"""
+        if self.spec.wiring == "post":
+            return self.block_output, self.before_norm2
+        return self.attended, self.output
+
     def stage(self, name: StageName) -> Stage:
         """The pieces of u_ij at a stage; see the module's first lines."""
         project, bias = self._out

@@ -25,7 +25,7 @@ class Shares:
 
     heads: Tensor  # [H, n, n]
     residual: Tensor  # [n]
-    feed_forward: Tensor  # [n]; 1 minus it came through the residual
+    feed_forward: Tensor  # [n]; 1 minus it came through the residual; NaN where nobody can say
 
     @property
     def map(self) -> Tensor:
@@ -69,20 +69,33 @@ def _head_gaps(block: Block, stage: Stage, shift: float, tick: Callable[[float],
             first = start if block.causal else 0
             whole = (stage.total[first:] - shift)[:, None]
             for h in range(len(weights)):
-                of_head = vectors[start - part.start : stop - part.start, h]
-                taken = weights[h, first:, start:stop, None]
-                gap = torch.addcmul(whole, taken, of_head[None], value=-1)
+                if stage.carry is not None:
+                    brought = _brought(block, h, slice(start, stop))
+                    gap = whole - stage.carry(brought)[:, first:].transpose(0, 1)
+                else:
+                    of_head = vectors[start - part.start : stop - part.start, h]
+                    taken = weights[h, first:, start:stop, None]
+                    gap = torch.addcmul(whole, taken, of_head[None], value=-1)
                 gaps[h, first:, start:stop] = gap.abs_().sum(-1)
             tick(stop / tokens)
     return gaps
 
 
+def _brought(block: Block, head: int, sources: slice) -> Tensor:
+    """What one head brings from some tokens to each token, the others nothing.
+    [chunk, n, H, d_head]"""
+    taken = block.weights[head, :, sources].T[..., None] * block.values[head, sources][:, None]
+    brought = taken.new_zeros(*taken.shape[:2], block.heads, taken.shape[-1])
+    brought[:, :, head] = taken
+    return brought
+
+
 def _feed_forward(block: Block, shift: float, floor: float) -> Tensor:
     """The feed-forward's share of the layer's output, or of what its last norm reads. [n]"""
-    if block.spec.wiring == "post":
-        before, whole = block.block_output, block.before_norm2
-    else:
-        before, whole = block.attended, block.output
+    known = block.fed()
+    if known is None:
+        return block.output.new_full(block.output.shape[:1], torch.nan)
+    before, whole = known
     parts = torch.stack([whole - before, before], 1)  # [n, 2, d]
     gaps = (parts - whole[:, None] + shift).abs().sum(-1)
     return _normalised(whole.abs().sum(-1, keepdim=True) - gaps, gaps, floor)[:, 0]

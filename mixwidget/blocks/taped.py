@@ -104,6 +104,9 @@ class TapedBlock(Block):
             self._carry(name, solved),
         )
 
+    def fed(self) -> tuple[Tensor, Tensor] | None:
+        return None if self.post else (self.stage("res").total, self.output)
+
     def _carry(self, name: StageName, solved: Solved) -> Callable[[Tensor], Tensor] | None:
         if not solved.free and self.gate is None:
             return None

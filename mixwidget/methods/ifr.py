@@ -51,7 +51,8 @@ def ifr(run: Run, *, as_released: bool = False) -> Iterator[Part]:
 
     The parts of p_i = x_i + attention are A^h_ij g^h_j of every head and x_i; biases are in none.
     A row whose parts are all clipped goes to the nearest. `info["feed_forward"]` [layers, n] is
-    the feed-forward's share of the layer's output (1 minus it the residual's), `info["residual"]`
+    the feed-forward's share of the layer's output (1 minus it the residual's; NaN where a norm
+    follows in a family without a spec), `info["residual"]`
     that of x_i. `Explanation.routes(tau)` gives the subgraph. Ferrando and Voita 2024.
     """
     size = (len(run.trace), run.trace.tokens)

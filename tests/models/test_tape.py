@@ -8,7 +8,14 @@ import torch
 import transformers
 
 from mixwidget import explain
-from mixwidget.blocks import STAGES, part_distances, proximity, vector_norms, zeroing_distances
+from mixwidget.blocks import (
+    STAGES,
+    part_distances,
+    proximity,
+    shares,
+    vector_norms,
+    zeroing_distances,
+)
 from mixwidget.engine import prepare
 from mixwidget.errors import UnsupportedModelError
 from mixwidget.models import record, shadow, spec_for
@@ -108,6 +115,10 @@ def test_the_tape_says_what_the_spec_says(family, head, text):
             for b, s in zip((one, other), stages, strict=True)
         ]
         assert torch.allclose(*near, atol=1e-5)
+        mine, theirs = shares(one), shares(other)
+        assert torch.allclose(mine.map[rows], theirs.map[rows], atol=1e-5)
+        if not bool(theirs.feed_forward.isnan().any()):  # a norm behind it hides it from the tape
+            assert torch.allclose(mine.feed_forward[rows], theirs.feed_forward[rows], atol=1e-5)
 
 
 @pytest.mark.parametrize("family", UNKNOWN)
@@ -152,6 +163,31 @@ HYBRID = {
     "mamba_dt_rank": 4,
     "num_experts": 2,
 }
+
+
+def test_routes_of_gated_heads_are_shares_of_what_they_make():
+    """With a gate each head's part is a token's own: taken one by one they are still the whole."""
+    model = built("qwen3_next", {**EXPERTS, "num_hidden_layers": 4, "full_attention_interval": 2})
+    case = prepare(model, TEXT, tokenizer=tiny.tokenizer())
+    trace = case.trace()
+    blocks = [trace.block(n) for n, layer in enumerate(trace.layers) if layer.taped is not None]
+    gated = [block for block in blocks if block.stage("res").carry is not None]
+    assert gated
+    for block in gated:
+        stage = block.stage("res")
+        made = shares(block)
+        assert torch.allclose(made.map.sum(-1), torch.ones(block.tokens), atol=1e-5)
+        heads = torch.stack([stage.carry(one).sum(0) for one in brought_by_head(block)]).sum(0)
+        assert torch.allclose(heads + stage.residual, stage.whole, atol=1e-4)
+
+
+def brought_by_head(block):
+    """What each head alone brings from every token to every token, [n, n, H, d_head]."""
+    for head in range(block.heads):
+        taken = block.weights[head].T[..., None] * block.values[head][:, None]
+        brought = taken.new_zeros(*taken.shape[:2], block.heads, taken.shape[-1])
+        brought[:, :, head] = taken
+        yield brought
 
 
 def test_layers_that_do_not_attend_are_named_with_their_share():

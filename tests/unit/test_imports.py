@@ -52,7 +52,8 @@ WITH_TORCH = {"blocks", "models", "methods", "engine", "metrics", "plots", "eval
 LIGHT = {"session", "saving", "widget", "cli"}
 
 MOST_LINES, MOST_LINES_OF_ONE_IDEA = 350, 400
-ONE_IDEA = {"widget.mixview"}  # the widget: its traits and what comes in and goes out
+# The widget: its traits, what comes in and what goes out; a block: its pieces at every stage.
+ONE_IDEA = {"widget.mixview", "blocks.algebra"}
 MOST_MODULES, MOST_MODULES_OF_A_HUB = 10, 12
 HUBS = {"session.work", "cli"}
 MOST_LINES_OF_A_FUNCTION, MOST_PARAMETERS = 60, 9
