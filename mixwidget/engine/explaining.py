@@ -48,11 +48,31 @@ def explain(
     targets: Any = None,
     focus: Any = None,
     truncate: bool = False,
-    errors: Errors = "raise",
+    errors: Literal["raise"] = "raise",
     progress: Progress = False,
     keep: Keep = "all",
     **params: Any,
-) -> list[Any]: ...
+) -> list[Explanation]: ...
+
+
+@overload
+def explain(
+    model: Any,
+    text: Iterable[Any],
+    method: MethodId | str | None = None,
+    *,
+    tokenizer: Any = None,
+    text_pair: Any = None,
+    text_pairs: Any = None,
+    target: Any = None,
+    targets: Any = None,
+    focus: Any = None,
+    truncate: bool = False,
+    errors: Literal["row"],
+    progress: Progress = False,
+    keep: Keep = "all",
+    **params: Any,
+) -> list[Result]: ...
 
 
 def explain(
@@ -74,7 +94,7 @@ def explain(
     max_new_tokens: int = 64,
     steps: Literal["asked", "all"] = "asked",
     **params: Any,
-) -> Explanation | list[Result]:
+) -> Explanation | list[Explanation] | list[Result]:
     """Explain a text, or many: how its tokens mix, or which of them drove the prediction.
 
     Args:
