@@ -66,7 +66,8 @@ def surrogate(
     measures="What each unit of the prompt adds to the answer's log odds, by a sparse linear fit "
     "to random removals.",
     formula=r"\hat w = \mathrm{argmin}_w \tfrac{1}{2K} "
-    r"\sum_k \bigl(y_k / T - w^\top m_k - b\bigr)^2 + \alpha \lVert w \rVert_1, \quad y = \log p - \log(1 - p)",
+    r"\sum_k \bigl(y_k / T - w^\top m_k - b\bigr)^2 + "
+    r"\alpha \lVert w \rVert_1, \quad y = \log p - \log(1 - p)",
     ignores="Units that matter only together; units of little weight are put to 0. Texts with "
     "half of their units taken out may be unlike anything the model has seen.",
     cost=lambda size: 65.0,
