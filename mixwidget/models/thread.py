@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -46,6 +47,7 @@ def as_it_was(function: Callable[P, T]) -> Callable[P, T]:
         if getattr(_here, "entered", False):  # whoever has entered puts all of it back
             return function(*args, **kwargs)
         outside: list[Any] = []
+        handled = sys.exc_info()[1]  # by the caller: not of this call
         steps = _steps(outside)
         try:
             _here.entered = True
@@ -56,7 +58,10 @@ def as_it_was(function: Callable[P, T]) -> Callable[P, T]:
                     torch.set_autocast_enabled(device, False)
             return copy_context().run(function, *args, **kwargs)
         except BaseException as error:
-            _end_managers(error)
+            raised = _chain(error, handled)
+            _end_managers(raised)
+            if any(isinstance(one, KeyboardInterrupt) for one in raised[1:]):
+                raise KeyboardInterrupt from error  # torch fell over it, half way into a mode
             raise
         finally:
             deque(steps, 0)  # one call: an interrupt comes before it, or after
@@ -73,20 +78,26 @@ class Mode(TorchFunctionMode):
             super().__exit__(*error)
 
 
-def _end_managers(error: BaseException) -> None:
+def _chain(error: BaseException, handled: BaseException | None) -> list[BaseException]:
+    """An error and what it was raised from, up to what the caller was handling already."""
+    chain: list[BaseException] = []
+    one: BaseException | None = error
+    while one is not None and one is not handled and one not in chain:
+        chain.append(one)
+        one = one.__cause__ or one.__context__
+    return chain
+
+
+def _end_managers(raised: list[BaseException]) -> None:
     """End the context managers that an interrupt has left half way: torch has some that put a
     mode back, and they would do so when the traceback that holds them is let go."""
-    seen: list[BaseException] = []
-    one: BaseException | None = error
-    while one is not None and one not in seen:
-        seen.append(one)
-        place = one.__traceback__
+    for error in raised:
+        place = error.__traceback__
         while place is not None:
             if place.tb_frame.f_code.co_filename == contextlib.__file__:
                 with contextlib.suppress(RuntimeError):  # it still runs, somewhere above
                     place.tb_frame.clear()
             place = place.tb_next
-        one = one.__cause__ or one.__context__
 
 
 def _steps(outside: list[Any]) -> Iterator[Any]:

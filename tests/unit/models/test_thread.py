@@ -100,6 +100,32 @@ def test_a_manager_that_an_interrupt_left_half_way_does_not_act_later() -> None:
     assert thread_state() == before
 
 
+def test_an_interrupt_that_torch_falls_over_is_still_an_interrupt() -> None:
+    """Half way into `vmap`, torch takes back a level that it has not entered yet: an error."""
+
+    def interrupted() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            torch._C._functorch._vmap_decrement_nesting()
+
+    before = thread_state()
+    with pytest.raises(KeyboardInterrupt):
+        as_it_was(interrupted)()
+    assert thread_state() == before
+
+
+def test_an_interrupt_that_the_caller_handles_hides_no_error() -> None:
+    def failing() -> None:
+        raise ValueError("of the call itself")
+
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        with pytest.raises(ValueError, match="of the call itself"):
+            as_it_was(failing)()
+
+
 def test_only_the_outermost_puts_back() -> None:
     seen = []
 
