@@ -5,7 +5,7 @@ import { memoryHost } from "../src/wire/host";
 import { createMeasures } from "../src/wire/measures";
 import type { Answer, FaithfulnessPart, Request } from "../src/wire/protocol";
 import { createStore } from "../src/wire/store";
-import { type Mounted, mounted, settle } from "./helpers";
+import { type Mounted, mounted, press, settle } from "./helpers";
 
 const ENOUGH = 320; // until a question has settled, is asked and drawn
 let open: Mounted[] = [];
@@ -19,8 +19,6 @@ afterEach(() => {
   for (const { life } of open) life.abort();
   open = [];
 });
-const press = (target: Element, key: string) =>
-  target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
 const asked = ({ host }: Mounted) =>
   host.sent.filter((request: Request) => request.kind === "measure");
 

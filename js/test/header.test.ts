@@ -1,19 +1,7 @@
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Traits } from "../src/wire/types";
-import { type Mounted, mounted, settle } from "./helpers";
+import { type Mounted, mounted, press, settle } from "./helpers";
 
-let open: Mounted[] = [];
-const start = async (...given: Parameters<typeof mounted>) => {
-  const made = await mounted(...given);
-  open.push(made);
-  return made;
-};
-afterEach(() => {
-  for (const { life } of open) life.abort();
-  open = [];
-});
-const press = (target: Element, key: string) =>
-  target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
 const type = (input: HTMLTextAreaElement, text: string) => {
   input.value = text;
   input.dispatchEvent(new Event("input", { bubbles: true }));
@@ -31,7 +19,7 @@ const reruns = ({ host }: Mounted) => host.sent.filter(({ kind }) => kind === "r
 const TOO_LONG = { state: "error", message: "The text is too long.", hint: "Shorten it." } as const;
 
 test("a text that fails: its words stand by the box, nothing of the text before does", async () => {
-  const { host, root, find, all } = await start();
+  const { host, root, find, all } = await mounted();
   const answer = () => root.querySelector<HTMLElement>(".mix-answer") as HTMLElement;
   expect(answer().textContent).toContain("positive91 %");
   expect(find("adds-up").hidden).toBe(false);
@@ -55,7 +43,7 @@ test("a text that fails: its words stand by the box, nothing of the text before 
 });
 
 test("a method that fails leaves the prediction: it is of this text", async () => {
-  const { host, root, find } = await start();
+  const { host, root, find } = await mounted();
   host.set({ status: TOO_LONG, runs: staged(host, { alti: "error" }) });
   await settle();
   expect(root.querySelector<HTMLElement>(".mix-answer")?.hidden).toBe(false);
@@ -63,7 +51,7 @@ test("a method that fails leaves the prediction: it is of this text", async () =
 });
 
 test("while the model runs on a new text, the prediction of the old one is out of sight", async () => {
-  const { host, root } = await start();
+  const { host, root } = await mounted();
   const answer = root.querySelector<HTMLElement>(".mix-answer") as HTMLElement;
   host.set({ status: { state: "computing", message: "Running the model", hint: "" }, runs: {} });
   await settle();
@@ -71,7 +59,7 @@ test("while the model runs on a new text, the prediction of the old one is out o
 });
 
 test("the text is painted as soon as its tokens are known, before anything is computed", async () => {
-  const { host, all, find } = await start();
+  const { host, all, find } = await mounted();
   host.set({ status: { state: "computing", message: "Running the model", hint: "" }, runs: {} });
   await settle();
   expect(all("token").length).toBeGreaterThan(5);
@@ -80,7 +68,7 @@ test("the text is painted as soon as its tokens are known, before anything is co
 });
 
 test("Enter in an empty box asks for a text, until there is one", async () => {
-  const { host, root, find } = await start();
+  const { host, root, find } = await mounted();
   const before = host.get("text");
   find("edit").click();
   const input = find<HTMLTextAreaElement>("text-input");
@@ -96,7 +84,7 @@ test("Enter in an empty box asks for a text, until there is one", async () => {
 });
 
 test.each(["cancelled", "error"] as const)("what was %s is offered again", async (stage) => {
-  const made = await start();
+  const made = await mounted();
   const { host, find } = made;
   const again = find<HTMLButtonElement>("again");
   expect(again.parentElement?.hidden).toBe(true);
@@ -119,7 +107,7 @@ test.each(["cancelled", "error"] as const)("what was %s is offered again", async
 });
 
 test("stopped work keeps what came and says how far it is", async () => {
-  const { host, root } = await start();
+  const { host, root } = await mounted();
   host.set({ runs: staged(host, { alti: "cancelled" }) });
   await settle();
   expect(root.querySelector(".mix-note")?.textContent).toContain(
@@ -128,7 +116,7 @@ test("stopped work keeps what came and says how far it is", async () => {
 });
 
 test("Run tries again when not even the text was got through", async () => {
-  const made = await start();
+  const made = await mounted();
   made.host.set({ status: { state: "ready", message: "Cancelled.", hint: "" }, runs: {} });
   await settle();
   made.find("edit").click();
@@ -137,7 +125,7 @@ test("Run tries again when not even the text was got through", async () => {
 });
 
 test("a label of another direction is set apart", async () => {
-  const { host, find } = await start();
+  const { host, find } = await mounted();
   const info = host.get("model_info");
   host.set({
     model_info: { ...info, prediction: { label: "חיובי", index: 1, probability: 0.5 } },
@@ -148,7 +136,7 @@ test("a label of another direction is set apart", async () => {
 });
 
 test("a text that was cut says so, and how much of it", async () => {
-  const { host, root } = await start();
+  const { host, root } = await mounted();
   host.set({ model_info: { ...host.get("model_info"), cut: 172 } });
   await settle();
   expect(root.querySelector(".mix-facts")?.textContent).toContain("172 tokens at the end left out");

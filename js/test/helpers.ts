@@ -1,5 +1,6 @@
 /** What the tests share. */
 
+import { onTestFinished } from "vitest";
 import { sceneHost } from "../dev/kernel";
 import { scene } from "../dev/synthetic";
 import { mount } from "../src/app";
@@ -15,7 +16,7 @@ export interface Mounted {
   all(part: string): HTMLElement[];
 }
 
-/** A widget on an invented model, drawn once. */
+/** A widget on an invented model, drawn once; it ends with its test. */
 export async function mounted(
   name = "review",
   traits: Partial<Traits> = {},
@@ -27,6 +28,7 @@ export async function mounted(
   const host = sceneHost(made);
   prepare(host);
   const life = new AbortController();
+  onTestFinished(() => life.abort());
   const store = createStore(host, life.signal);
   const element = document.createElement("div");
   document.body.append(element);
@@ -52,3 +54,6 @@ export async function mounted(
 export async function settle(ms = 80): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, ms));
 }
+
+export const press = (target: Element, key: string) =>
+  target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));

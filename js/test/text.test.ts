@@ -1,29 +1,17 @@
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Inks } from "../src/kit/context";
 import type { HeatSpec } from "../src/kit/heatmap";
 import { drawBase, measure } from "../src/kit/heatmap-draw";
 import type { Token } from "../src/wire/types";
-import { type Mounted, mounted, settle } from "./helpers";
+import { type Mounted, mounted, press, settle } from "./helpers";
 
-let open: Mounted[] = [];
-const start = async (...given: Parameters<typeof mounted>) => {
-  const made = await mounted(...given);
-  open.push(made);
-  return made;
-};
-afterEach(() => {
-  for (const { life } of open) life.abort();
-  open = [];
-});
-const press = (target: Element, key: string) =>
-  target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
 const tip = ({ root }: Mounted) => root.querySelector(".mix-tip") as HTMLElement;
 const lines = (made: Mounted) => [...tip(made).children].map((line) => line.textContent);
 
 test.each(["pointer", "key"])(
   "by %s: the tooltip follows the row that it is shown for",
   async (by) => {
-    const made = await start();
+    const made = await mounted();
     const token = made.all("token")[4] as HTMLElement;
     if (by === "pointer") token.dispatchEvent(new Event("pointerover", { bubbles: true }));
     else token.focus();
@@ -38,7 +26,7 @@ test.each(["pointer", "key"])(
 );
 
 test("a tooltip sent away with Escape stays away", async () => {
-  const made = await start();
+  const made = await mounted();
   const token = made.all("token")[4] as HTMLElement;
   token.focus();
   press(token, "Escape");
@@ -48,7 +36,7 @@ test("a tooltip sent away with Escape stays away", async () => {
 });
 
 test("a word that occurs again is named with its position", async () => {
-  const { root, all } = await start("review", { special: false, view: "text" });
+  const { root, all } = await mounted("review", { special: false, view: "text" });
   const names = [...root.querySelectorAll(".mix-rank-name")].map((name) => name.textContent);
   const texts = all("token").map((token) => token.textContent);
   for (const name of names) {
@@ -74,7 +62,7 @@ const tokensOf = (texts: string[], segment = 0): Token[] =>
 
 test("tokens run in the direction of their text, and so do the arrow keys", async () => {
   const tokens = tokensOf(["[CLS]", "(", "סרט", "good", "[SEP]"]);
-  const { root, all } = await start("review", { tokens });
+  const { root, all } = await mounted("review", { tokens });
   const row = root.querySelector(".mix-tokens") as HTMLElement;
   expect(row.dir).toBe("rtl");
   const token = all("token");
@@ -87,12 +75,12 @@ test("tokens run in the direction of their text, and so do the arrow keys", asyn
 
 test("a text that begins with Latin letters runs from left to right", async () => {
   const tokens = tokensOf(["[CLS]", "1", "good", "סרט", "[SEP]"]);
-  const { root } = await start("review", { tokens });
+  const { root } = await mounted("review", { tokens });
   expect((root.querySelector(".mix-tokens") as HTMLElement).dir).toBe("ltr");
 });
 
 test("the grid of heads says how far its colours go and which is the strongest", async () => {
-  const { root } = await start("review", { view: "heads" });
+  const { root } = await mounted("review", { view: "heads" });
   const cells = [...root.querySelectorAll<HTMLElement>(".mix-head-grid button")];
   const shares = cells.map((cell) =>
     Number.parseFloat(
@@ -110,7 +98,7 @@ test("the grid of heads says how far its colours go and which is the strongest",
 });
 
 test("where no head does much, none looks as if it did", async () => {
-  const { host, root, store } = await start("review", { view: "heads" });
+  const { host, root, store } = await mounted("review", { view: "heads" });
   const [layers, heads] = [4, 3];
   const values = Float32Array.from({ length: layers * heads * 6 }, (_, i) => (i % 12) / 4000);
   store.put({ run: "", what: "head_stats" }, { shape: [layers, heads, 6], values });
@@ -162,7 +150,7 @@ test.each([1, 1.25, 1.5, 2])("at %d pixels to one, lines lie on the edges of cel
 
 test("where nothing could be computed, it says why", async () => {
   const status = { state: "error", message: "The text is empty.", hint: "" } as const;
-  const { root } = await start("review", { runs: {}, status });
+  const { root } = await mounted("review", { runs: {}, status });
   expect(root.querySelector(".mix-panel")?.textContent).toContain(
     "was not computed: The text is empty.",
   );

@@ -1,21 +1,8 @@
-import { afterEach, expect, test } from "vitest";
-import { type Mounted, mounted, settle } from "./helpers";
-
-let open: Mounted[] = [];
-const start = async (...given: Parameters<typeof mounted>) => {
-  const made = await mounted(...given);
-  open.push(made);
-  return made;
-};
-afterEach(() => {
-  for (const { life } of open) life.abort();
-  open = [];
-});
-const press = (target: Element, key: string) =>
-  target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+import { expect, test } from "vitest";
+import { mounted, press, settle } from "./helpers";
 
 test("the stable handles are there", async () => {
-  const { root, all } = await start();
+  const { root, all } = await mounted();
   expect(root.dataset.state).toBe("ready");
   expect(all("view-tab").map((tab) => tab.dataset.view)).toEqual([
     "text",
@@ -49,7 +36,7 @@ test("the stable handles are there", async () => {
 });
 
 test("tokens carry score, colour and rank; a click holds one and asks for nothing", async () => {
-  const { host, find, all } = await start();
+  const { host, find, all } = await mounted();
   await settle(300); // the verdict is asked for by itself
   const strongest = [...all("token")].sort(
     (a, b) => Number(b.dataset.score) - Number(a.dataset.score),
@@ -79,14 +66,14 @@ test("tokens carry score, colour and rank; a click holds one and asks for nothin
 });
 
 test("special tokens and the place of the answer are beside the scale", async () => {
-  const { all } = await start();
+  const { all } = await mounted();
   const special = all("token").filter((token) => token.classList.contains("mix-special"));
   expect(special.map((token) => token.textContent?.split(" ")[0])).toEqual(["[CLS]", "[SEP]"]);
   expect(special.every((token) => token.style.backgroundColor === "")).toBe(true);
 });
 
 test("scores shown are the focus row of the rollout", async () => {
-  const { host, store, all } = await start("review", { focus: 2 });
+  const { host, store, all } = await mounted("review", { focus: 2 });
   const map = store.get({ run: host.get("runs").alti?.run ?? "", what: "rollout", layer: 3 });
   const n = host.get("tokens").length;
   const wanted = [...(map?.values.subarray(2 * n, 3 * n) ?? [])];
@@ -97,7 +84,7 @@ test("scores shown are the focus row of the rollout", async () => {
 
 test("markup in tokens, labels and messages is shown as text", async () => {
   const evil = "<img src=x onerror=alert(1)>";
-  const { host, root, all, find } = await start("hostile");
+  const { host, root, all, find } = await mounted("hostile");
   expect(all("token").some((token) => token.textContent === evil)).toBe(true);
   host.set({ status: { state: "error", message: `${evil} failed`, hint: evil } });
   const info = host.get("model_info");
@@ -119,7 +106,7 @@ test("markup in tokens, labels and messages is shown as text", async () => {
 });
 
 test("layer slider and aggregate are traits, both ways", async () => {
-  const { host, find } = await start();
+  const { host, find } = await mounted();
   const slider = find<HTMLInputElement>("layer-slider");
   expect([slider.type, slider.min, slider.max, slider.value]).toEqual(["range", "0", "3", "3"]);
   slider.value = "1";
@@ -133,7 +120,7 @@ test("layer slider and aggregate are traits, both ways", async () => {
 });
 
 test("the claim says what is shown", async () => {
-  const { host, find } = await start("review", { layer: 2 });
+  const { host, find } = await mounted("review", { layer: 2 });
   await expect
     .poll(() => find("claim").textContent)
     .toMatch(/^\S+ makes up \d+ % of \[CLS\] up to layer 2, /);
@@ -153,7 +140,7 @@ test("the claim says what is shown", async () => {
 });
 
 test("words and hidden special tokens are stated", async () => {
-  const { root, all } = await start("review", { unit: "words", special: false });
+  const { root, all } = await mounted("review", { unit: "words", special: false });
   const notes = root.querySelector('[data-part="notes"]')?.textContent ?? "";
   expect(notes).toMatch(/what they give is added/);
   expect(notes).toMatch(/Special tokens are hidden/);
@@ -162,13 +149,13 @@ test("words and hidden special tokens are stated", async () => {
 });
 
 test("a pair is two blocks", async () => {
-  const { root } = await start("pair");
+  const { root } = await mounted("pair");
   const names = [...root.querySelectorAll(".mix-block-name")].map((name) => name.textContent);
   expect(names).toEqual(["Text", "Second text"]);
 });
 
 test("where a method has no maps, those of another are drawn and named", async () => {
-  const { host, root, find } = await start("review", { method: "blank_out", view: "map" });
+  const { host, root, find } = await mounted("review", { method: "blank_out", view: "map" });
   const notice = () => root.querySelector(".mix-view-map .mix-notice") as HTMLElement;
   await settle(300);
   await expect
@@ -193,7 +180,7 @@ test("where a method has no maps, those of another are drawn and named", async (
 });
 
 test("every canvas has a role, a label and a table behind it", async () => {
-  const { host, root } = await start();
+  const { host, root } = await mounted();
   for (const view of ["layers", "map", "graph", "heads", "multiples"] as const) {
     host.set({ view });
     await settle(700);
@@ -211,7 +198,7 @@ test("every canvas has a role, a label and a table behind it", async () => {
 });
 
 test("tabs and tokens are one stop each; arrows move between them", async () => {
-  const { host, root, all } = await start();
+  const { host, root, all } = await mounted();
   for (const part of ["view-tab", "token"]) {
     expect(
       all(part).filter((item) => item.tabIndex === 0),
@@ -236,7 +223,7 @@ test("tabs and tokens are one stop each; arrows move between them", async () => 
 });
 
 test("the graph is walked and traced by keyboard", async () => {
-  const { host, root, find } = await start("review", { view: "graph" });
+  const { host, root, find } = await mounted("review", { view: "graph" });
   const stage = root.querySelector(".mix-graph") as HTMLElement;
   const label = () => stage.querySelector("canvas")?.getAttribute("aria-label");
   expect(label()).toMatch(/Where “positive” comes from, layer by layer, by ALTI/);
@@ -257,7 +244,7 @@ test("the graph is walked and traced by keyboard", async () => {
 });
 
 test("the map is walked by keyboard: rows are words, pages the layers, plus zooms", async () => {
-  const { host, root } = await start("review", { view: "map" });
+  const { host, root } = await mounted("review", { view: "map" });
   const scroller = root.querySelector(".mix-view-map .mix-scroll") as HTMLElement;
   press(scroller, "ArrowDown");
   await settle();
@@ -277,7 +264,7 @@ test("the map is walked by keyboard: rows are words, pages the layers, plus zoom
 });
 
 test("keys of the whole widget: views, layers, present, help, edit", async () => {
-  const { host, root, find } = await start("review", { view: "text" });
+  const { host, root, find } = await mounted("review", { view: "text" });
   press(root, "2");
   expect(host.get("view")).toBe("graph");
   press(root, "PageDown");
@@ -303,7 +290,7 @@ test("keys of the whole widget: views, layers, present, help, edit", async () =>
 });
 
 test("an edited text is sent with Enter or Run; Escape takes it back", async () => {
-  const { host, find } = await start();
+  const { host, find } = await mounted();
   expect(find("text-input").closest("form")?.hidden).toBe(true);
   find("edit").click();
   const input = find<HTMLTextAreaElement>("text-input");
@@ -320,7 +307,7 @@ test("an edited text is sent with Enter or Run; Escape takes it back", async () 
 });
 
 test("work in progress: bar, time left, cancel", async () => {
-  const { host, find } = await start();
+  const { host, find } = await mounted();
   expect(find("progress").parentElement?.hidden).toBe(true);
   host.set({
     status: { state: "computing", message: "ALTI: layer 2 of 4", hint: "" },
@@ -344,7 +331,7 @@ test("work in progress: bar, time left, cancel", async () => {
 });
 
 test("an error is said in words with what to do, and the rest stays usable", async () => {
-  const { host, root, find, all } = await start();
+  const { host, root, find, all } = await mounted();
   host.set({ status: { state: "error", message: "The text is too long.", hint: "Shorten it." } });
   await settle();
   expect(root.dataset.state).toBe("error");
@@ -358,7 +345,7 @@ test("an error is said in words with what to do, and the rest stays usable", asy
 });
 
 test("compare states the rank correlation and shows the difference", async () => {
-  const { root, find } = await start("review", { view: "compare", compared: ["globenc"] });
+  const { root, find } = await mounted("review", { view: "compare", compared: ["globenc"] });
   (root.querySelector('[data-mode="difference"]') as HTMLElement).click();
   await settle();
   expect(find("agreement").textContent).toMatch(/Spearman's rank correlation is −?\d/);
@@ -366,7 +353,7 @@ test("compare states the rank correlation and shows the difference", async () =>
 });
 
 test("a click on a head shows it", async () => {
-  const { host, root } = await start("review", { view: "heads" });
+  const { host, root } = await mounted("review", { view: "heads" });
   const cell = root.querySelector('.mix-head-grid [data-layer="1"][data-head="2"]') as HTMLElement;
   cell.click();
   expect([host.get("layer"), host.get("head")]).toEqual([1, 2]);
@@ -375,7 +362,7 @@ test("a click on a head shows it", async () => {
 });
 
 test("the end removes everything", async () => {
-  const { host, life, root } = await start();
+  const { host, life, root } = await mounted();
   life.abort();
   expect(root.isConnected).toBe(false);
   host.set({ layer: 0 });
@@ -383,7 +370,7 @@ test("the end removes everything", async () => {
 });
 
 test("where one token takes all, the method says so, offers better ones, and can be stretched", async () => {
-  const { host, store, find, all, root } = await start();
+  const { host, store, find, all, root } = await mounted();
   const n = host.get("tokens").length;
   const map = Float32Array.from({ length: n * n }, (_, i) =>
     i % n === 0 ? 0.999 : 0.001 / (n - 1),
