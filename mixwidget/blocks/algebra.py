@@ -256,18 +256,15 @@ class Block:
         record = self.record
         assert record.ffn_in is not None
         assert record.ffn_out is not None
-        rows = torch.arange(self.tokens, device=self.input.device)[record.rows]
-        if len(rows) > _PROOF_ROWS:
-            rows = rows[torch.linspace(0, len(rows) - 1, _PROOF_ROWS, device=rows.device).long()]
+        rows = self._proof_rows()
         project, bias = self._out
-        heads = torch.matmul(self.weights[:, rows], self.values).transpose(0, 1).flatten(1)
+        heads = torch.matmul(_of(self.weights, rows, 1), self.values).transpose(0, 1).flatten(1)
         attention_out = torch.addmm(bias, heads, project.flatten(0, 1))
-        errors = [_distance(attention_out, self.attention_out[rows])]
-        inputs = self.input[rows]
+        inputs = _of(self.input, rows)
         whole = inputs + self.branch(attention_out)  # y or p, from the parts alone
         if self.spec.wiring == "post" and self.norm1 is not None:
             whole = self.norm1(whole)
-        ffn_out = record.ffn_out.detach()[rows]
+        ffn_out = _of(record.ffn_out.detach(), rows)
         if self.spec.wiring == "post":
             reads, output = whole, whole + ffn_out
             output = output if self.norm2 is None else self.norm2(output)
@@ -275,9 +272,18 @@ class Block:
             source = inputs if self.spec.wiring == "parallel" else whole
             reads = source if self.norm2 is None else self.norm2(source)
             output = whole + (ffn_out if self.after2 is None else self.after2(ffn_out))
-        errors.append(_distance(reads, record.ffn_in.detach()[rows]))
-        errors.append(_distance(output, self.output[rows]))
-        return max(errors)
+        true = (self.attention_out, record.ffn_in.detach(), self.output)
+        return max(_distances([attention_out, reads, output], [_of(t, rows) for t in true]))
+
+    def _proof_rows(self) -> Tensor | None:
+        """The rows at which the proof is made; None for all."""
+        rows = self.record.rows
+        if rows == slice(None) and self.tokens <= _PROOF_ROWS:
+            return None
+        each = torch.arange(self.tokens, device=self.input.device)[rows]
+        if len(each) <= _PROOF_ROWS:
+            return each
+        return each[torch.linspace(0, len(each) - 1, _PROOF_ROWS, device=each.device).long()]
 
 
 def _through(
@@ -298,9 +304,16 @@ def _through(
     )
 
 
-def _distance(made: Tensor, true: Tensor) -> float:
-    size = true.norm()
-    return float((made - true).norm() / size) if bool(size > 0) else float((made - true).norm())
+def _of(tensor: Tensor, rows: Tensor | None, axis: int = 0) -> Tensor:
+    return tensor if rows is None else tensor.index_select(axis, rows)
+
+
+def _distances(made: list[Tensor], true: list[Tensor]) -> list[float]:
+    """How far what was made is from what is true, relative to the size of the true."""
+    stacked = torch.stack(true)
+    away = (torch.stack(made) - stacked).flatten(1).norm(dim=1).tolist()
+    sizes = stacked.flatten(1).norm(dim=1).tolist()
+    return [off / size if size > 0 else off for off, size in zip(away, sizes, strict=True)]
 
 
 def vector_norms(block: Block, stage: Stage, own: Tensor | None = None) -> Tensor:

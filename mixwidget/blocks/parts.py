@@ -63,7 +63,9 @@ class Norm:
         bias = getattr(module, "bias", None)
         # T5 calls its norm without centring a LayerNorm: it is the bias that tells.
         self.centred = isinstance(module, nn.LayerNorm) or bias is not None
-        self.gamma: Tensor | None = None if weight is None else _wide(weight) + offset
+        self.gamma: Tensor | None = None if weight is None else _wide(weight)
+        if offset and self.gamma is not None:
+            self.gamma = self.gamma + offset
         self.beta: Tensor | None = None if bias is None else _wide(bias)
         for name in ("eps", "variance_epsilon", "epsilon"):
             if (eps := getattr(module, name, None)) is not None:
@@ -93,6 +95,9 @@ class Norm:
         return torch.zeros_like(like[..., :1, :]) if self.beta is None else self.beta
 
     def __call__(self, vectors: Tensor) -> Tensor:
+        gamma = self.gamma
+        if self.centred and gamma is not None and gamma.dtype == vectors.dtype:
+            return nn.functional.layer_norm(vectors, gamma.shape, gamma, self.beta, self.eps)
         normed = self.linear(vectors) / self.scale(vectors)
         return normed if self.beta is None else normed + self.beta
 

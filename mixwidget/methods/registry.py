@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import logging
 from collections.abc import Callable, Iterator
@@ -249,6 +250,7 @@ def all_methods() -> list[Method]:
     return list(_METHODS.values())
 
 
+@functools.cache
 def _load() -> None:
     """Methods register themselves when their module is imported."""
     for name in _MODULES:

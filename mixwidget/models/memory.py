@@ -13,6 +13,8 @@ from .source import Source
 # Vectors of d features that a layer's record keeps: input, values, attention's and the
 # feed-forward's results, output.
 _VECTORS = 6
+# Bytes that are there, or nothing runs at all: asking the machine takes longer than a short text.
+_ALWAYS = 2**24
 _MEMINFO = Path("/proc/meminfo")
 _CGROUP = Path("/sys/fs/cgroup")
 
@@ -86,7 +88,10 @@ def check_long(source: Source, tokens: int) -> None:
 
 def check_memory(source: Source, tokens: int) -> None:
     """Refuse a text whose recorded pass would not fit, before anything is allocated."""
-    needed, free = recorded_bytes(source, tokens), available_bytes(source.device)
+    needed = recorded_bytes(source, tokens)
+    if needed < _ALWAYS:
+        return
+    free = available_bytes(source.device)
     if free is not None and needed > free:
         raise CostError(
             f"Recording {tokens} tokens through this model takes about {needed / 1e9:.1f} GB "

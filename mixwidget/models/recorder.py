@@ -39,14 +39,18 @@ class Recorder:
 
     def keep(self, tensor: Tensor) -> Tensor:
         """One text's part of a tensor, in a precision fit for differences."""
-        tensor = tensor[0] if self.keep_graph else tensor.detach()[0]
+        return self.kept(tensor[0])
+
+    def kept(self, tensor: Tensor) -> Tensor:
+        """The same of a tensor of one text."""
+        tensor = tensor if self.keep_graph else tensor.detach()
         return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
 
     def attention(self, found: Attention) -> None:
         for block in self.current:
             if block.weights is None:
                 block.weights = found.weights if self.keep_graph else self.keep(found.weights)
-                block.values = self.keep(found.values[None])
+                block.values = self.kept(found.values)
                 return
         self.outside += 1
 
@@ -58,8 +62,14 @@ class Recorder:
             handles.extend(self.hooked())
             yield
         finally:
+            self.watching.stop()
             for handle in handles:
                 handle.remove()
+
+    def watched(self, proved: bool) -> contextlib.AbstractContextManager[Any]:
+        """The tap, for the length of a pass. `proved`: of a model whose attentions are known to
+        be those of its layers."""
+        return self.watching
 
     def hooked(self) -> Iterator[Any]:
         raise NotImplementedError
@@ -95,6 +105,13 @@ class SpecRecorder(Recorder):
     ) -> None:
         super().__init__(model, sizes, keep_graph, check)
         self.spec = spec
+        self.narrow = False  # only from a layer's beginning to its attention's projection
+
+    def watched(self, proved: bool) -> contextlib.AbstractContextManager[Any]:
+        """Of a proved model only where attentions are: each function that is looked at takes a
+        microsecond or two."""
+        self.narrow = proved
+        return contextlib.nullcontext() if proved else self.watching
 
     def keep_rows(self, tensor: Tensor) -> Tensor:
         """The same for vectors that a family may have joined over batch and tokens, or that it
@@ -138,6 +155,8 @@ class SpecRecorder(Recorder):
         read = hidden if self.keep_graph else self.keep(hidden)
         self.current = [LayerRecord(module, spec, read, arguments) for spec in blocks]
         self.records.extend(self.current)
+        if self.narrow:
+            self.watching.start()
 
     def _leave(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
@@ -151,6 +170,8 @@ class SpecRecorder(Recorder):
     def _attention_out(
         self, number: int, module: nn.Module, args: tuple[Any, ...], result: Tensor
     ) -> None:
+        if self.narrow and number == len(self.current) - 1:
+            self.watching.stop()
         if self.current and self.current[number].attention_out is None:
             self.current[number].attention_out = self.keep_rows(result)
 

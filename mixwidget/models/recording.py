@@ -46,7 +46,7 @@ def record(
         recorder.inputs = inputs
     with (
         recorder.hooks(),
-        recorder.watching,
+        recorder.watched(anatomy.proved),
         torch.set_grad_enabled(keep_graph or recorder.taped),
     ):
         output = model(**inputs, **plain_output(model))

@@ -99,10 +99,10 @@ class _Maker(Rebinder):
     def _fill(self, new: nn.Module, module: nn.Module, kind: _Kind) -> None:
         own = vars(new)
         for name, value in vars(module).items():
-            if type(value) in _PLAIN:
-                own[name] = value
-            elif name in _TABLES:
+            if name in _TABLES:
                 own[name] = self._table(name, value) if value else type(value)()
+            elif type(value) in _PLAIN:
+                own[name] = value
             elif type(value) in _CONTAINERS:
                 own[name] = self._container(value)
             elif name not in _COMPILED:

@@ -8,9 +8,10 @@ family, and the model's own code decides on masks, sinks, caps and biases.
 
 from __future__ import annotations
 
+import functools
 import string
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -129,9 +130,11 @@ class Watching(Mode):
         weights, values = args[0], args[1]
         if values.dim() < 3:
             return None
-        lead = torch.broadcast_shapes(weights.shape[:-2], values.shape[:-2])
+        lead, wide = weights.shape[:-2], weights
+        if lead != values.shape[:-2]:
+            lead = torch.broadcast_shapes(lead, values.shape[:-2])
+            wide = weights.expand(*lead, *weights.shape[-2:])
         names = string.ascii_lowercase[: len(lead)]
-        wide = weights.expand(*lead, *weights.shape[-2:])
         short = names[len(lead) - (values.dim() - 2) :]
         return self._attention(wide, values, (names + "RC", short + "CD", names + "RD"), func)
 
@@ -142,57 +145,65 @@ class Watching(Mode):
         labels: tuple[str, str, str],
         func: Callable[..., Any] | None,
     ) -> Tensor | None:
-        form = _form(weights, values, labels)
+        form = _form(labels, weights.dim(), values.dim())
         if form is None:
             return None
-        heads, row, column, feature = form
-        of_weights, of_values, of_result = labels
-        sizes = (weights.shape[of_weights.index(row)], weights.shape[of_weights.index(column)])
+        sizes = (weights.shape[form.row], weights.shape[form.column])
         if not set(sizes) <= self.lengths:
             self.strange((int(sizes[0]), int(sizes[1])))
             return None
         self._weights = []
         # A new tensor on the way to the product: gradients reach the weights by head, whatever
         # the layout the model keeps them in.
-        order = [of_weights.index(label) for label in (*heads, row, column)]
-        apart = weights.permute(order)
-        node = apart.reshape(1, -1, *sizes)
-        back = [order.index(i) for i in range(len(order))]
-        given = node.reshape(apart.shape).permute(back)
+        apart = _permuted(weights, form.order)
+        node = given = apart.reshape(1, -1, *sizes)
+        if form.order is not None or given.shape != weights.shape:
+            given = _permuted(node.reshape(apart.shape), form.back)
 
         def again(states: Tensor) -> Tensor:
             if func is not None:
                 made: Tensor = func(given, states)
                 return made
-            return torch.einsum(f"{of_weights},{of_values}->{of_result}", given, states)
-
-        shape = [apart.shape[i] for i in range(len(heads))]
+            return torch.einsum(form.equation, given, states)
 
         def by_head(like: Tensor) -> Tensor:
-            there = [of_result.index(label) for label in (*heads, row, feature)]
-            return like.permute(there).reshape(-1, sizes[0], like.shape[there[-1]])
+            moved = _permuted(like, form.of_result)
+            return moved.reshape(-1, sizes[0], moved.shape[-1])
 
         result = again(values)
         found = Attention(
             node,
-            _values_by_head(values, of_values, heads, shape, column, feature),
+            _values_by_head(values, form, apart.shape[:-2]),
             result,
             again,
             values,
-            of_values.index(column),
+            form.axis,
             by_head,
         )
         instead = self.sink(found)
         return result if instead is None else instead
 
 
-def _form(
-    weights: Tensor, values: Tensor, labels: tuple[str, str, str]
-) -> tuple[str, str, str, str] | None:
-    """Which labels of a product are heads, rows, columns and features; None if it has another
-    form than attention."""
+class _Form(NamedTuple):
+    """Where heads, rows, columns and features lie in a product; None for orders that are theirs
+    already."""
+
+    row: int  # axes of the weights
+    column: int
+    axis: int  # of the values: the source tokens
+    order: tuple[int, ...] | None  # weights to [*heads, row, column]
+    back: tuple[int, ...] | None
+    of_values: tuple[int, ...] | None  # values to [*their heads, column, feature]
+    shared: tuple[int, ...]  # heads that values do not have: they share them
+    of_result: tuple[int, ...] | None  # the result to [*heads, row, feature]
+    equation: str
+
+
+@functools.lru_cache(256)
+def _form(labels: tuple[str, str, str], weights_dim: int, values_dim: int) -> _Form | None:
+    """How a product is attention; None if it has another form."""
     of_weights, of_values, of_result = labels
-    if len(of_weights) != weights.dim() or len(of_values) != values.dim():
+    if len(of_weights) != weights_dim or len(of_values) != values_dim:
         return None
     columns = [c for c in of_weights if c in of_values and c not in of_result]
     rows = [c for c in of_weights if c not in of_values and c in of_result]
@@ -201,21 +212,38 @@ def _form(
         return None
     # A head that values do not have is one that shares them: of several such labels the rows
     # are the last, and of several layouts the one whose size is that of the columns.
-    row = rows[-1]
-    heads = "".join(c for c in of_weights if c not in (row, columns[0]))
-    return heads, row, columns[0], features[0]
+    row, column, feature = rows[-1], columns[0], features[0]
+    heads = [c for c in of_weights if c not in (row, column)]
+    order = [of_weights.index(label) for label in (*heads, row, column)]
+    return _Form(
+        of_weights.index(row),
+        of_weights.index(column),
+        of_values.index(column),
+        _order(of_weights, [*heads, row, column]),
+        _order(range(len(order)), [order.index(i) for i in range(len(order))]),
+        _order(of_values, [*(c for c in heads if c in of_values), column, feature]),
+        tuple(place for place, c in enumerate(heads) if c not in of_values),
+        _order(of_result, [*heads, row, feature]),
+        f"{of_weights},{of_values}->{of_result}",
+    )
 
 
-def _values_by_head(
-    values: Tensor, labels: str, heads: str, shape: list[int], column: str, feature: str
-) -> Tensor:
+def _order(labels: Sequence[Any], wanted: list[Any]) -> tuple[int, ...] | None:
+    order = tuple(labels.index(label) for label in wanted)
+    return None if list(order) == list(range(len(labels))) else order
+
+
+def _permuted(tensor: Tensor, order: tuple[int, ...] | None) -> Tensor:
+    return tensor if order is None else tensor.permute(order)
+
+
+def _values_by_head(values: Tensor, form: _Form, shape: torch.Size) -> Tensor:
     """[H, columns, d_head], shared values repeated for each head that reads them."""
-    present = [label for label in heads if label in labels]
-    moved = values.permute([labels.index(label) for label in (*present, column, feature)])
-    for place, label in enumerate(heads):
-        if label not in present:
-            moved = moved.unsqueeze(place)
-    moved = moved.expand(*shape, *moved.shape[-2:])
+    moved = _permuted(values, form.of_values)
+    for place in form.shared:
+        moved = moved.unsqueeze(place)
+    if moved.shape[:-2] != shape:
+        moved = moved.expand(*shape, *moved.shape[-2:])
     return moved.reshape(-1, *moved.shape[-2:])
 
 

@@ -178,7 +178,7 @@ class TapeRecorder(Recorder):
                 record.input, record.output = record.input[:rows], record.output[:rows]
         if found is not None:
             record.weights = found.weights if self.keep_graph else self.keep(found.weights)
-            record.values = self.keep(found.values[None])
+            record.values = self.kept(found.values)
             rows = max(rows, int(found.weights.shape[-2]))
         if rows not in self.sizes:
             raise UnsupportedModelError(

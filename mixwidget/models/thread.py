@@ -70,7 +70,18 @@ def as_it_was(function: Callable[P, T]) -> Callable[P, T]:
 
 
 class Mode(TorchFunctionMode):
-    """A function mode that an interrupt may have taken off the stack already."""
+    """A function mode that an interrupt may have taken off the stack already, and that may be
+    begun and ended within a pass."""
+
+    def start(self) -> None:
+        """On the stack from here, until `stop`."""
+        stack = map(_C._get_function_stack_at, range(_C._len_torch_function_stack()))
+        if not any(mode is self for mode in stack):
+            _C._push_on_torch_function_stack(self)
+
+    def stop(self) -> None:
+        """Off the stack, unless another mode has come on top of it since."""
+        self.__exit__(None, None, None)
 
     def __exit__(self, *error: Any) -> None:
         size = _C._len_torch_function_stack()
