@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = NDArray[np.float32]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,20 @@ class Explanation:
         """(word, score) of each word, the scores of its tokens added; special tokens alone."""
         return word_scores(self.tokens, self.scores)
 
-    @cached_property
+    def _kept(self, name: str, compute: Callable[[], T]) -> T:
+        """Computed when it is first asked for. Not by `cached_property`: before Python 3.12 that
+        holds a lock meanwhile, for which a child forked then waits for ever."""
+        kept = vars(self)
+        if name not in kept:
+            kept[name] = compute()
+        made: T = kept[name]
+        return made
+
+    @property
     def scores(self) -> Array:
+        return self._kept("scores", self._summed_up)
+
+    def _summed_up(self) -> Array:
         if self.own_scores is not None:
             return self.own_scores
         if self.maps is not None and self.combine == "flow":
@@ -138,14 +151,14 @@ class Explanation:
             self.__dict__["_combined"] = np.stack(rolling.maps)
         return self
 
-    @cached_property
+    @property
     def _combined(self) -> NDArray[np.floating]:
-        return rollout(self._need_maps(), self.combine)
+        return self._kept("_combined", lambda: rollout(self._need_maps(), self.combine))
 
-    @cached_property
+    @property
     def _flows(self) -> Flows:
         """Maximum flows are dear: each row is computed when it is first asked for."""
-        return Flows(self._need_maps())
+        return self._kept("_flows", lambda: Flows(self._need_maps()))
 
     def _need_answer(self) -> Answer:
         if self.answered is None:
