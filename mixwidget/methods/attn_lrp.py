@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
+from ..errors import UnsupportedMethodError
 from ..explanation import Part
 from ..models import Activation, Attribution, attribute, graph_is_large
 from .registry import method
@@ -34,9 +36,28 @@ def _relevance(run: Run, attention: bool, activation: Activation = "slope") -> I
     run.report(1.0)
     run.info |= {"balance": found.balance, "rules": found.rules}
     warn_of_imbalance(run, found)
-    for layer, scores in enumerate(found.layers):
+    for layer, scores in enumerate(_of_blocks(run, found)):
         yield run.part(layer, scores=scores)
-    yield run.final(found.layers[0])
+    yield run.final(found.inputs)
+
+
+def _of_blocks(run: Run, found: Attribution) -> list[Tensor]:
+    """A row for each block that other methods map: a decoder's layer is two of them, which get
+    what the layer reads."""
+    if not run.source.decodes:
+        return list(found.layers)
+    rows = dict(zip(_numbered(found.sides), found.layers, strict=True))
+    blocks = [name.partition(",")[0] for name in run.trace.names]
+    if set(blocks) != set(rows):
+        raise UnsupportedMethodError(
+            f"{type(run.source.model).__name__} runs {', '.join(rows)} in a pass that is followed "
+            f"back, and {', '.join(dict.fromkeys(blocks))} in the recorded one."
+        )
+    return [rows[block] for block in blocks]
+
+
+def _numbered(sides: list[int]) -> list[str]:
+    return [f"{('encoder', 'decoder')[s]} {sides[:k].count(s)}" for k, s in enumerate(sides)]
 
 
 def warn_of_imbalance(run: Run, found: Attribution) -> None:
@@ -88,7 +109,8 @@ def attn_lrp(run: Run) -> Iterator[Part]:
     text (A V, Q K, gate and up, a router's weight and its expert) each gets half, and softmax
     keeps its true derivative. `info["balance"]`: target = inputs + biases + softmax, and
     `error`, relative to the sum of their absolute values; `info["rules"]` counts the functions
-    that each rule was met by. Achtibat et al. 2024.
+    that each rule was met by. Of an encoder-decoder what enters encoder and decoder is shared out
+    on one axis. Achtibat et al. 2024.
     """
     yield from _relevance(run, attention=True)
 

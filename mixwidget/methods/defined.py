@@ -11,6 +11,9 @@ from ..models import (
 from ..tokens import Target
 from .registry import Method
 
+# They share a prediction out through every operation, from the decoder into the encoder too.
+_OF_TWO = ("attn_lrp", "cp_lrp")
+
 
 def check_defined(method: Method, source: Source, target: Target | None = None) -> None:
     """Refuse a method that is not defined for a model, before anything is computed; and for a
@@ -35,5 +38,7 @@ def check_defined(method: Method, source: Source, target: Target | None = None) 
 def _of_one_text(method: Method) -> bool:
     """Whether it differentiates each layer by what that layer read, or shares a prediction out
     through the layers of one stack."""
+    if method.id in _OF_TWO:
+        return False
     shares = method.family in ("relevance", "contributions") and "gradients" in method.needs
     return shares or ("gradients" in method.needs and "target" not in method.needs)

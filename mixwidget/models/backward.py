@@ -35,14 +35,20 @@ class Attribution:
     """What a backward pass gave.
 
     Attributes:
-        layers: [L, n], relevance of what each layer reads; the first row is the inputs'.
+        inputs: [n], relevance of what enters the first layer; of encoder-decoders of what enters
+            the encoder and the decoder, on one axis.
+        layers: [L, n], relevance of what each layer reads; of an encoder-decoder the encoder's
+            layers and then the decoder's, on one axis.
+        sides: of each of them 0 in an encoder and else 1.
         balance: target = inputs + biases + softmax, and how far that is from holding; and what
             was kept by activations that pass their true derivative, or by functions without a
             rule, under their names.
         rules: how often each rule was met, by kind and function.
     """
 
+    inputs: Tensor
     layers: Tensor
+    sides: list[int]
     balance: dict[str, float]
     rules: dict[str, dict[str, int]]
 
@@ -79,7 +85,10 @@ def attribute(
     def value(output: Any) -> Tensor:
         return linear_objective(output, resolve(output))
 
-    return _shared(*prediction(source, inputs, value, install, check), ledger)
+    sizes = None
+    if source.decodes:
+        sizes = [int(inputs[name].shape[1]) for name in ("input_ids", "decoder_input_ids")]
+    return _shared(*prediction(source, inputs, value, install, check), ledger, sizes)
 
 
 def _again(forward: Callable[..., Any], rules: SlopeRules) -> Callable[..., Any]:
@@ -94,7 +103,8 @@ def _again(forward: Callable[..., Any], rules: SlopeRules) -> Callable[..., Any]
     return run
 
 
-def _shared(value: Tensor, reads: Inputs, ledger: Ledger) -> Attribution:
+def _shared(value: Tensor, reads: Inputs, ledger: Ledger, sizes: list[int] | None) -> Attribution:
+    """`sizes`: tokens of an encoder-decoder's two texts."""
     nodes = reads.nodes
     extra = [] if reads.embedded is None else [reads.embedded]
     met = {kind: dict(counted) for kind, counted in ledger.met.items() if counted}
@@ -107,13 +117,16 @@ def _shared(value: Tensor, reads: Inputs, ledger: Ledger) -> Attribution:
         again = rows.pop()
         if len(again) == len(rows[0]):
             rows[0] = rows[0] + again
-    layers = torch.stack(rows)
+    begins = [reads.sides.index(side) for side in sorted(set(reads.sides))]
+    lengths = [len(rows[number]) for number in begins] if sizes is None else sizes
+    layers = torch.stack([_placed(*one, lengths) for one in zip(rows, reads.sides, strict=True)])
+    entered = layers[begins].sum(0)
     if not bool(torch.isfinite(layers).all()):
         raise NumericsError(
             "The relevance of this prediction holds NaN or infinity. In half precision it may "
             "overflow: load the model in float32."
         )
-    inputs, biases = float(layers[0].sum()), ledger.total("biases")
+    inputs, biases = float(entered.sum()), ledger.total("biases")
     softmax, whole = ledger.total("softmax"), float(value.detach())
     others = {name: float(x) for name, x in ledger.kept.items() if name not in _NAMED and float(x)}
     terms = {"target": whole, "inputs": inputs, "biases": biases, "softmax": softmax}
@@ -121,7 +134,15 @@ def _shared(value: Tensor, reads: Inputs, ledger: Ledger) -> Attribution:
     known = inputs + biases + softmax + others.get("activations", 0.0)
     error = abs(whole - known) / size if size else 0.0
     balance = {**terms, **others, "error": error}
-    return Attribution(layers, balance, met)
+    return Attribution(entered, layers, reads.sides, balance, met)
+
+
+def _placed(row: Tensor, side: int, lengths: list[int]) -> Tensor:
+    """A row of one of the texts on the axis of all tokens; an encoder may have filled it up."""
+    whole = row.new_zeros(sum(lengths))
+    begin = sum(lengths[:side])
+    whole[begin : begin + lengths[side]] = row[: lengths[side]]
+    return whole
 
 
 _NAMED = ("biases", "softmax")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -20,11 +20,17 @@ _TRIES = 4
 
 
 class Inputs:
-    """The inputs of a stack of layers, as nodes of one graph that begins with the first."""
+    """The inputs of a stack of layers, as nodes of one graph that begins with the first.
 
-    def __init__(self, check: Callable[[], None]) -> None:
+    Attributes:
+        sides: of each node, which stack it is an input of; encoder-decoders have two.
+    """
+
+    def __init__(self, check: Callable[[], None], second: Sequence[nn.Module] = ()) -> None:
         self.check = check
+        self.second = {id(layer) for layer in second}
         self.nodes: list[Tensor] = []
+        self.sides: list[int] = []
         self.embedded: Tensor | None = None
 
     def enter(self, module: nn.Module, args: Any, kwargs: Any) -> Any:
@@ -36,10 +42,13 @@ class Inputs:
                 f"The layers of this model ({type(module).__name__}) are not given one tensor of "
                 "hidden states, so attributions cannot be followed through them."
             )
-        node = hidden.view_as(hidden) if self.nodes else hidden.detach().requires_grad_()
+        side = int(id(module) in self.second)
+        begins = side not in self.sides
+        node = hidden.detach().requires_grad_() if begins else hidden.view_as(hidden)
         if node.requires_grad:  # not what a model computes without gradients beforehand
             self.nodes.append(node)
-        if len(self.nodes) == 1:  # some models write into what they read
+            self.sides.append(side)
+        if begins:  # some models write into what they read
             node = node.clone()
         if read is not None:
             return (node, *args[1:]), kwargs
@@ -61,17 +70,33 @@ class Inputs:
 
 def stacks_of(source: Source, twin: Any) -> list[list[nn.Module]]:
     """Lists of layers that the text may go through, the one that holds most of the model first."""
-    lists = [
-        (sum(p.numel() for p in module.parameters()), -len(name), list(module))
-        for name, module in base_of(twin).named_modules()
-        if isinstance(module, nn.ModuleList) and len(module)
-    ]
+    lists = _lists(base_of(twin))
     if not lists:
         raise UnsupportedMethodError(
             f"{type(source.model).__name__} has no list of layers to follow the text through."
         )
+    return [_innermost(layers) for layers in lists]
+
+
+def _lists(module: nn.Module) -> list[list[nn.Module]]:
+    lists = [
+        (sum(p.numel() for p in one.parameters()), -len(name), list(one))
+        for name, one in module.named_modules()
+        if isinstance(one, nn.ModuleList) and len(one)
+    ]
     lists.sort(key=lambda found: found[:2], reverse=True)
-    return [_innermost(found[2]) for found in lists[:_TRIES]]
+    return [found[2] for found in lists[:_TRIES]]
+
+
+def _followed(source: Source, twin: Any, number: int) -> tuple[list[nn.Module], list[nn.Module]]:
+    """The layers that are followed at a try: of one text, and of an encoder-decoder's other."""
+    if source.decodes:
+        both = [_lists(part) for part in (twin.get_encoder(), twin.get_decoder())]
+        if all(both):
+            first, second = (found[min(number, len(found) - 1)] for found in both)
+            return first, second
+    stacks = stacks_of(source, twin)
+    return stacks[min(number, len(stacks) - 1)], []
 
 
 def _innermost(layers: list[nn.Module]) -> list[nn.Module]:
@@ -107,13 +132,13 @@ def prediction(
     """
     for number in range(_TRIES):
         twin = source.shadowed().model
-        reads, stacks = Inputs(check), stacks_of(source, twin)
-        layers = stacks[min(number, len(stacks) - 1)]
-        for layer in layers:
+        layers, second = _followed(source, twin, number)
+        reads = Inputs(check, second)
+        for layer in (*layers, *second):
             layer.register_forward_pre_hook(reads.enter, with_kwargs=True)
-        rules = install(twin, layers)
+        rules = install(twin, [*layers, *second])
         table = twin.get_input_embeddings()
-        if table is not None:
+        if table is not None and not second:
             table.register_forward_hook(reads.embed)
         with torch.inference_mode(False), torch.enable_grad():
             with rules:

@@ -135,6 +135,50 @@ class Bert(Hand):
         return self.linear("classifier", pooled)
 
 
+class Bart(Hand):
+    """An encoder-decoder: what it reads is kept for the encoder's layers, then the decoder's."""
+
+    def norm(self, name: str, x: Tensor) -> Tensor:
+        centred = x - x.mean(-1, keepdim=True)
+        scale = (centred.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt()
+        return self.w[f"{name}.weight"] * self.scaled(centred, scale) + self.w[f"{name}.bias"]
+
+    def stack(self, side: str, ids: list[int], source: Tensor | None) -> Tensor:
+        at = f"model.{side}."
+        x = self.w["model.shared.weight"][ids]
+        x = x + self.w[at + "embed_positions.weight"][2 : 2 + len(ids)]
+        x = self.norm(at + "layernorm_embedding", x).detach().requires_grad_()
+        for number in range(self.config.encoder_layers):
+            self.inputs.append(x)
+            name = f"{at}layers.{number}."
+            x = self.mixed(name + "self_attn", x, x, source is not None)
+            if source is not None:
+                x = self.mixed(name + "encoder_attn", x, source, False)
+            inner = self.act(functional.gelu, self.linear(name + "fc1", x))
+            x = self.norm(name + "final_layer_norm", x + self.linear(name + "fc2", inner))
+        return x
+
+    def mixed(self, name: str, x: Tensor, read: Tensor, causal: bool) -> Tensor:
+        reads, heads = {"q": x, "k": read, "v": read}, self.config.encoder_attention_heads
+        q, k, v = (
+            self.split(
+                self.linear(f"{name}.{part}_proj", given), self.config.encoder_attention_heads
+            )
+            for part, given in reads.items()
+        )
+        context = self.attend(q, k, v, causal)[1].transpose(0, 1).flatten(1)
+        return self.norm(f"{name}_layer_norm", x + self.linear(f"{name}.out_proj", context))
+
+    def relevance(self, ids: list[int], prefix: list[int], word: int, rule: Rule) -> list[Tensor]:
+        """[tokens] of the logit of the word that follows the prefix, of each layer's input."""
+        self.rule, self.inputs = rule, []
+        hidden = self.stack("decoder", prefix, self.stack("encoder", ids, None))
+        logit = hidden[-1] @ self.w["model.shared.weight"][word]
+        logit = logit + self.w["final_logits_bias"][0, word]
+        slopes = torch.autograd.grad(logit, self.inputs)
+        return [(x * g).sum(-1).detach() for x, g in zip(self.inputs, slopes, strict=True)]
+
+
 class Llama(Hand):
     def norm(self, name: str, x: Tensor) -> Tensor:
         scale = (x.pow(2).mean(-1, keepdim=True) + self.config.rms_norm_eps).sqrt()

@@ -67,6 +67,22 @@ def test_relevance_against_the_twin(family: str, rule: str, target: Any) -> None
     assert balance["inputs"] == pytest.approx(float(true[0].sum()), abs=1e-5)
 
 
+@pytest.mark.parametrize("rule", ["attn_lrp", "cp_lrp"])
+def test_relevance_of_an_encoder_decoder_against_the_twin(rule: str) -> None:
+    made = tiny.model("bart", "Seq2SeqLM").double()
+    found = explain(made, TEXT, rule, tokenizer=tokenizer("bart"), text_pair="a good film")
+    prefix = [token.id for token in found.tokens[len(ids()) :]]
+    hand = naive.Bart(made)
+    true = hand.relevance(ids(), prefix, found.target.index, rule)
+    n, half = len(found.tokens), len(true) // 2
+    rows = [np.pad(row, (0, n - len(row))) for row in true[:half]]
+    rows += [np.pad(row, (n - len(row), 0)) for row in true[half:] for _ in range(2)]
+    close(found.layer_scores, rows, 1e-6)
+    close(found.scores, rows[0] + rows[half], 1e-6)
+    assert found.info["balance"]["error"] < 1e-8
+    assert found.info["layers"][half] == "decoder 0, over the prefix"
+
+
 @pytest.mark.parametrize("target", STARTS)
 @pytest.mark.parametrize("family", KINDS)
 def test_direct_logits_against_the_twin(family: str, target: Any) -> None:
