@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .run import Run
 
 # Above this a sum does not balance, and some operation is not understood.
-_BALANCE = 1e-3
+IMBALANCE = 1e-3
 _HALF_BALANCE = 5e-2
 
 
@@ -64,7 +64,7 @@ def warn_of_imbalance(run: Run, found: Attribution) -> None:
     """Say so where the shares do not make the prediction, and what may be the reason."""
     half = any(p.dtype in (torch.float16, torch.bfloat16) for p in run.source.model.parameters())
     error = found.balance["error"]
-    if error <= (_HALF_BALANCE if half else _BALANCE):
+    if error <= (_HALF_BALANCE if half else IMBALANCE):
         return
     unmet = found.rules.get("unmet", {})
     kept = {name: found.balance.get(name, 0.0) for name in unmet}

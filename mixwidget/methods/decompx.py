@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..explanation import Part
 from ..models import Bias, decompose
+from .attn_lrp import IMBALANCE
 from .registry import method
 
 if TYPE_CHECKING:
@@ -60,6 +62,13 @@ def decompx(run: Run, *, bias: Bias = "absdot") -> Iterator[Part]:
         "softmax": 0.0,
         "error": 0.0 if bias == "none" or not size else abs(rest) / size,
     }
+    if run.info["balance"]["error"] > IMBALANCE:
+        warnings.warn(
+            f"{run.method.id} of {run.source.name}: the parts miss the prediction by "
+            f"{run.info['balance']['error']:.1%}. Some operation of it is not carried as it is "
+            "computed; do not trust these scores.",
+            stacklevel=5,  # the caller of `explain`
+        )
     for layer, map in enumerate(made.maps):
         yield run.part(layer, map)
     yield run.final(made.scores)

@@ -24,11 +24,13 @@ from .functions import (
     DIVISIONS,
     JOINS,
     LINEAR,
+    MADE_ANEW,
     NORMS,
     PRODUCTS,
     RAISED,
     SCALES,
     SUMS,
+    WRITTEN_INTO,
     named,
 )
 from .thread import Mode
@@ -103,9 +105,12 @@ class PartRules(Mode):
             raise self._unknown(name)
         if in_place:
             plain = getattr(torch.Tensor, name)
+            target = args[0]
+            if carried_by(target) is None:  # a constant that is read later, and written over now
+                args = (target.clone(), *args[1:])
             made = self._applied(plain, name, args, kwargs, given)
             parts, gate = carried_by(made), getattr(made, "gate", False)
-            written = args[0].copy_(made)
+            written = target.copy_(made)
             return written if parts is None else self.give(written, parts, gate)
         if swapped:
             args = tuple(
@@ -115,7 +120,7 @@ class PartRules(Mode):
         return self._applied(func, name, args, kwargs, given)
 
     def _applied(self, func: Any, name: str, args: Any, kwargs: Any, given: list[Any]) -> Any:
-        if name in SCALES or name in ("softmax", "_softmax", "log_softmax"):
+        if name in SCALES or name in MADE_ANEW or name in ("softmax", "_softmax", "log_softmax"):
             return func(*args, **kwargs)
         if name in ACTIVATIONS:
             return self.activated(lambda x: func(x, *args[1:], **kwargs), args[0], name)
@@ -130,6 +135,10 @@ class PartRules(Mode):
                 if carried_by(args[0])
                 else func(*args, **kwargs)
             )
+        if name.endswith("_as"):  # of the second they take type or shape
+            if carried_by(args[0]) is None:
+                return func(*args, **kwargs)
+            given = [args[0]]
         if name in PRODUCTS or name in LINEAR or name in SUMS or name in BIASED:
             return self._linear(func, name, args, kwargs, given)
         made = func(*args, **kwargs)
@@ -159,6 +168,7 @@ class PartRules(Mode):
             v for v in _flat((*args, *kwargs.values())) if _floats(v) and carried_by(v) is None
         ]
         adds = name in BIASED or (name in SUMS and (others or (numbers and name not in JOINS)))
+        adds = adds or (name in WRITTEN_INTO and bool(others))
         if adds:
             constant = on(tuple(torch.zeros_like(v) for v in order))
 

@@ -67,6 +67,13 @@ LINEAR = {
     *["register_hook", "requires_grad", "retain_grad", "set", "ravel", "unsafe_chunk", "minimum"],
     *["maximum"],
 }
+# Linear, and what they write into may be a constant.
+WRITTEN_INTO = {"index_add", "index_copy", "index_put", "scatter", "scatter_add", "masked_scatter"}
+# Of a tensor they take the shape alone.
+MADE_ANEW = {
+    *["zeros_like", "ones_like", "empty_like", "full_like", "new_zeros", "new_ones", "new_empty"],
+    *["new_full", "new_tensor"],
+}
 DIVISIONS = {"div", "truediv", "divide", "true_divide", "rtruediv", "rdiv"}
 _DUNDERS = {"add", "sub", "mul", "matmul", "truediv", "div", "pow"}
 

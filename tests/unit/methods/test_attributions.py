@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 
 from mixwidget import explain
 from mixwidget.errors import CostError, InputError, UnsupportedMethodError
@@ -146,6 +147,29 @@ def test_decompx_of_a_gated_model_adds_up() -> None:
     found = run("llama", "decompx")
     assert found.scores.sum() == pytest.approx(found.target.logit, abs=1e-4)
     close(run("llama", "decompx", bias="none").scores, run("llama", "cp_lrp").scores, 1e-5)
+
+
+EXPERTS: dict[str, dict[str, Any]] = {
+    "mixtral": {"num_local_experts": 4, "num_experts_per_tok": 2},
+    "qwen3_moe": {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16,
+                  "head_dim": 8},
+    "granitemoe": {"num_local_experts": 4, "num_experts_per_tok": 2},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", EXPERTS)
+def test_decompx_of_a_mixture_of_experts_adds_up(family: str) -> None:
+    if family not in transformers.CONFIG_MAPPING:
+        pytest.skip(f"this version of transformers has no {family}")
+    torch.manual_seed(0)
+    sizes = {**tiny.GROUPED, **tiny.COMMON, **EXPERTS[family]}
+    config = transformers.AutoConfig.for_model(family, **sizes)
+    made = transformers.AutoModelForCausalLM.from_config(config).double().eval()
+    given = {"tokenizer": tiny.tokenizer()}
+    found = explain(made, TEXT, "decompx", **given)
+    assert found.info["balance"]["error"] < 1e-6  # rotary angles are float32
+    none = explain(made, TEXT, "decompx", bias="none", **given)
+    close(none.scores, explain(made, TEXT, "cp_lrp", **given).scores, 1e-5)
 
 
 def test_decompx_refuses_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
