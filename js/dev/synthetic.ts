@@ -150,6 +150,21 @@ export const CATALOGUE: MethodEntry[] = [
     combine: "with_identity",
     class_specific: true,
   }),
+  entry({
+    id: "mask_lrp",
+    title: "Mask-LRP",
+    family: "relevance",
+    combine: "with_identity",
+    class_specific: true,
+  }),
+  entry({
+    id: "logit",
+    title: "Direct logit contributions",
+    family: "contributions",
+    yields: "layer_scores",
+    signed: true,
+    class_specific: true,
+  }),
   entry({ id: "random", title: "Random", family: "baseline", yields: "scores" }),
 ];
 
@@ -223,6 +238,11 @@ export function scene(name: string, shape: Shape = { layers: 12, heads: 12 }): S
       adds_up: Array.from({ length: shape.layers }, (_, l) => 1e-7 + l * 1e-8),
       limit: 512,
       answer: 0,
+      first: [
+        { id: "alti", why: "what points the same way as the result" },
+        { id: "gradient_x_input", why: "what the score would lose, to first order" },
+        { id: "blank_out", why: "what happens without the word" },
+      ],
     },
     status: { state: "ready", message: "Ready: ALTI, 12 layers in 0.4 s.", hint: "" },
   };
@@ -328,6 +348,16 @@ function answers(tokens: Token[], shape: Shape): Scene["answer"] {
           () => next() ** 3,
         );
         return { shape: [shape.layers, shape.heads, 6], values };
+      }
+      case "head_sums":
+      case "head_scores": {
+        const next = random(7);
+        const across = want.what === "head_sums" ? [shape.layers, shape.heads] : [shape.heads, n];
+        const [rows = 0, cols = 0] = across;
+        return {
+          shape: across,
+          values: Float64Array.from({ length: rows * cols }, () => next() - 0.4),
+        };
       }
       default:
         return null;

@@ -91,8 +91,8 @@ test("it finds by name, by paper and by property", async () => {
     );
   };
   expect(shown("globenc")).toEqual(["globenc"]);
-  expect(shown("signed for")).toEqual(["blank_out", "attcat"]);
-  expect(shown("per class maps")).toEqual(["gae"]);
+  expect(shown("signed for")).toEqual(["blank_out", "logit", "attcat"]);
+  expect(shown("per class maps")).toEqual(["gae", "mask_lrp"]);
   expect(shown("")).not.toContain("integrated_gradients");
   expect(shown("no such thing")).toEqual([]);
 });

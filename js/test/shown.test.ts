@@ -5,7 +5,7 @@ import { scene } from "../dev/synthetic";
 import { mount } from "../src/app";
 import { memoryHost } from "../src/wire/host";
 import { createStore } from "../src/wire/store";
-import type { Traits } from "../src/wire/types";
+import type { RunInfo, Traits } from "../src/wire/types";
 import { type Mounted, mounted, settle } from "./helpers";
 
 let open: { life: AbortController }[] = [];
@@ -245,4 +245,104 @@ test("a saved page with one method does not ask for others", async () => {
   button(element, "methods side by side").click();
   await settle();
   expect(notice("multiples")).toBe("This page holds only ALTI; any other needs the notebook.");
+});
+
+const cellOf = (root: HTMLElement, layer: number, head: number) =>
+  root.querySelector(`.mix-head-grid [data-layer="${layer}"][data-head="${head}"]`) as HTMLElement;
+
+function chooseColour(root: HTMLElement, value: string): void {
+  const select = root.querySelector('[data-part="head-stat"]') as HTMLSelectElement;
+  select.value = value;
+  select.dispatchEvent(new Event("change"));
+}
+
+test("heads are coloured by what they wrote into the answer, where that is known", async () => {
+  const made = await start({ view: "heads" });
+  const select = made.root.querySelector('[data-part="head-stat"]') as HTMLSelectElement;
+  expect([...select.options].some((one) => one.value === "written")).toBe(true);
+  chooseColour(made.root, "written");
+  await settle();
+  expect(made.root.textContent).toContain("what each head wrote straight into the score of");
+  cellOf(made.root, 1, 2).click();
+  await settle();
+  expect(cellOf(made.root, 1, 2).getAttribute("aria-label")).toMatch(/written into .*: [+−]/);
+  expect(made.root.querySelector(".mix-head-words")?.textContent).toMatch(
+    /It wrote [+−][\d.]+ into/,
+  );
+  const { logit: _gone, ...runs } = made.host.get("runs");
+  made.host.set({ runs });
+  await settle();
+  expect([...select.options].some((one) => one.value === "written")).toBe(false);
+  expect(made.root.textContent).toContain("Attention weights by head");
+});
+
+test("choosing heads makes the mask of Mask-LRP, and its note is shown", async () => {
+  const made = await start({ view: "heads" });
+  const note = () => made.root.querySelector('[data-part="mask-note"]')?.textContent;
+  const runs = made.host.get("runs");
+  const mask = Array.from({ length: 4 }, (_, l) => [0, l === 1 ? 1 : 0, 0]);
+  const known = { ...runs.alti, mask, mask_note: "positional heads found in this text (1 of 12)" };
+  made.host.set({ runs: { ...runs, mask_lrp: known as RunInfo } });
+  await settle();
+  expect(note()).toContain("positional heads found in this text (1 of 12)");
+  expect(cellOf(made.root, 1, 1).dataset.mask).toBe("in");
+  made.find("choose-heads").click();
+  await settle();
+  cellOf(made.root, 2, 0).click();
+  await settle();
+  const chosen = made.host.get("params").mask_lrp?.mask as number[][];
+  expect(chosen.map((row) => row.join(""))).toEqual(["000", "010", "100", "000"]);
+  expect(note()).toContain("2 heads of 12 chosen here");
+  expect(cellOf(made.root, 2, 0).getAttribute("aria-pressed")).toBe("true");
+  expect(made.host.get("layer")).not.toBe(2); // it was chosen, not looked at
+  button(made.root, "Choose none").click();
+  await settle();
+  expect(note()).toContain("residual path only");
+  button(made.root, "Its own heads").click();
+  await settle();
+  expect(made.host.get("params").mask_lrp?.mask).toBeUndefined();
+  button(made.root, "Explain by these heads").click();
+  await settle();
+  expect(made.host.get("method")).toBe("mask_lrp");
+});
+
+test("what a method shares out is checked, and a function without a rule is named", async () => {
+  const made = await start({ view: "text" });
+  const badge = () => made.find("adds-up");
+  expect(badge().textContent).toContain("the model’s own numbers");
+  const runs = made.host.get("runs");
+  const told = (error: number, unmet: string) =>
+    made.host.set({
+      runs: { ...runs, alti: { ...runs.alti, balance: { error, unmet } } as RunInfo },
+    });
+  told(3e-7, "");
+  await settle();
+  expect(badge().textContent).toBe("parts, biases and softmax add up to the prediction, 3 × 10⁻⁷");
+  expect(badge().dataset.good).toBe("true");
+  told(0.02, "argmax");
+  await settle();
+  expect(badge().textContent).toContain("“argmax”");
+  expect(badge().textContent).toContain("Do not trust");
+  expect(badge().dataset.good).toBe("false");
+});
+
+test("the first choices are those that the kernel recommends, in its order", async () => {
+  const made = await start({ view: "text" });
+  const first = () =>
+    [...made.root.querySelectorAll<HTMLElement>(".mix-first [data-method]")].map(
+      (one) => one.dataset.method,
+    );
+  expect(first()).toEqual(["alti", "gradient_x_input", "blank_out"]);
+  const info = made.host.get("model_info");
+  made.host.set({
+    model_info: {
+      ...info,
+      first: [
+        { id: "attcat", why: "w" },
+        { id: "alti", why: "v" },
+      ],
+    },
+  });
+  await settle();
+  expect(first()).toEqual(["attcat", "alti"]);
 });

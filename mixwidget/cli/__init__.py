@@ -93,7 +93,7 @@ def _plain_warnings() -> Iterator[None]:
 
 
 def _explain(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    from ..methods import get_method
+    from ..methods import recommended
 
     if options.data is not None:
         _many(options, parser)
@@ -106,14 +106,15 @@ def _explain(options: argparse.Namespace, parser: argparse.ArgumentParser) -> No
     for path in options.output:
         _check_output(path)
     show = _Progress(options.quiet)
-    methods = list(dict.fromkeys(options.method or ["alti"]))
-    known = {id: {param.name for param in get_method(id).params} for id in methods}
-    params = options_for(options.option, known)
+    if options.method:  # a wrong name is cheaper to find before loading a model
+        options_for(options.option, options.method)
     if not text:
         raise InputError("The text is empty.")
     if options.model is None and (near := get_close_matches(text, PARSERS, n=1, cutoff=0.8)):
         show.say(f"explaining the text {text!r}; the command is: mixwidget {near[0]}")
     case = _prepare(options, text)
+    methods = list(dict.fromkeys(options.method or [recommended(case.source)[0]]))
+    params = options_for(options.option, methods)
     target = None if options.target is None else target_of(options.target)
     focus = None if options.focus is None else focus_of(options.focus)
     found = {}
@@ -135,11 +136,10 @@ def _many(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         parser.error("--data needs --out FILE, with the ending csv, jsonl or parquet")
     from ..saving import Table
 
-    methods = list(dict.fromkeys(options.method or ["alti"]))
     target = None if options.target is None else target_of(options.target)
     with ExitStack() as stack:
         tables = [stack.enter_context(Table(path)) for path in options.output]
-        failed = explain_data(options, methods, target, tables)
+        failed = explain_data(options, target, tables)
     show = _Progress(options.quiet)
     for path in options.output:
         show.say(f"wrote {path}")

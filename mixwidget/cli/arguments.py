@@ -100,7 +100,9 @@ def _parser(description: str, **settings: Any) -> argparse.ArgumentParser:
     return parser
 
 
-def _model_arguments(parser: argparse.ArgumentParser, default: str = "default: alti") -> None:
+def _model_arguments(
+    parser: argparse.ArgumentParser, default: str = "default: the recommended one"
+) -> None:
     parser.add_argument(
         "--model", metavar="X", help="name on the hub or folder; default: the embedded demo model"
     )
@@ -132,10 +134,11 @@ def _value(text: str) -> Any:
     return tuple(found) if isinstance(found, list) else found
 
 
-def options_for(
-    given: list[tuple[str, str]], known: dict[str, set[str]]
-) -> dict[str, dict[str, Any]]:
+def options_for(given: list[tuple[str, str]], methods: list[str]) -> dict[str, dict[str, Any]]:
     """For each method the options that are meant for it; one that nobody has raises."""
+    from ..methods import get_method
+
+    known = {id: {param.name for param in get_method(id).params} for id in methods}
     found: dict[str, dict[str, Any]] = {id: {} for id in known}
     for key, text in given:
         owner, dot, name = key.rpartition(".")

@@ -17,17 +17,16 @@ if TYPE_CHECKING:
     from ..saving import Table
 
 
-def explain_data(
-    options: argparse.Namespace, methods: Sequence[str], target: Any, tables: Sequence[Table]
-) -> int:
-    """Explain every row by every method, into the tables; how many texts failed."""
+def explain_data(options: argparse.Namespace, target: Any, tables: Sequence[Table]) -> int:
+    """Explain every row by every method (by default the recommended one), into the tables; how
+    many texts failed."""
     from ..engine import Many, shown
     from ..evaluation import rows_of_file
-    from ..methods import get_method
+    from ..methods import recommended
     from ..models import open_source
 
-    known = {id: {param.name for param in get_method(id).params} for id in methods}
-    params = options_for(options.option, known)
+    if options.method:  # a wrong name is cheaper to find before loading a model
+        options_for(options.option, options.method)
     rows = rows_of_file(Path(options.data))
     if not rows:
         raise InputError(f"{options.data} holds no rows.")
@@ -35,6 +34,8 @@ def explain_data(
         source = replace(open_source(*demo.load()), name="demo model")
     else:
         source = open_source(options.model)
+    methods = list(dict.fromkeys(options.method or [recommended(source)[0]]))
+    params = options_for(options.option, methods)
     failed = set()
     for id in methods:
         texts = _asked(rows, dict(options.column), target)

@@ -14,7 +14,7 @@ from .catalogue import methods
 from .defined import check_defined
 from .head_masks import HeadMasks, head_masks
 from .ids import MethodId
-from .recommended import recommended
+from .recommended import first_choices, recommended
 from .registry import ONE_BACK, Method, all_methods, get_method
 from .run import Run
 
@@ -29,6 +29,7 @@ __all__ = [
     "Run",
     "all_methods",
     "check_defined",
+    "first_choices",
     "get_method",
     "head_masks",
     "methods",

@@ -283,13 +283,17 @@ def masks_for(run: Run, given: Any) -> tuple[list[Array], str]:
     if given is None:
         return _found_masks(run)
     if isinstance(given, HeadMasks):
-        return _checked([given.syntactic, given.positional], shape), "given: head_masks"
+        return _checked([given.syntactic, given.positional], shape), _noted(
+            f"given, from head_masks ({_count(given.mask)})", given.mask
+        )
     try:
         array = np.asarray(given, dtype=float)
     except (TypeError, ValueError) as error:
         raise InputError("mask must be [layers, heads] of 0 and 1.") from error
     parts = list(array) if array.ndim == 3 and len(array) == 2 else [array]
-    return _checked(parts, shape), "given"
+    masks = _checked(parts, shape)
+    union = np.maximum.reduce(masks)
+    return masks, _noted(f"given ({_count(union)})", union)
 
 
 def _checked(parts: list[Any], shape: tuple[int, int]) -> list[Array]:
@@ -314,17 +318,21 @@ def _found_masks(run: Run) -> tuple[list[Array], str]:
         masks = HeadMasks.load(FOLDER / FILE)
         if masks.mask.shape == shape:
             return _checked([masks.syntactic, masks.positional], shape), _noted(
-                "the demo model's own", masks.mask
+                f"the demo model's own ({_count(masks.mask)})", masks.mask
             )
     positions = _Positions(*shape)
     positions.add(_weights(run.trace), run.encoding)
     best, _ = positions.best()
     mask = (best > POSITIONAL_SHARE).astype(np.float64)
     note = (
-        f"positional heads found in this text alone ({int(mask.sum())} of {mask.size}); "
+        f"positional heads found in this text alone ({_count(mask)}); "
         "mixwidget.head_masks finds better ones from a corpus"
     )
     return [mask], _noted(note, mask)
+
+
+def _count(mask: Any) -> str:
+    return f"{int(np.sum(np.asarray(mask) > 0))} of {np.size(mask)}"
 
 
 def _noted(note: str, mask: Any) -> str:

@@ -159,6 +159,7 @@ def _saved(traits: Mapping[str, Any], results: list[Result]) -> dict[str, Any]:
             "seconds_left": None,
             "message": "",
             "done_layers": result.done_layers,
+            **result.told,
         }
         for result in results
     }
@@ -182,10 +183,10 @@ def _one_focus(result: Result) -> bool:
 
 def _arrays(result: Result) -> Iterator[Message]:
     """Everything that the browser may ask of a finished run."""
-    wants = [Want(result.run, "scores")]
+    wants = [Want(result.run, "scores"), Want(result.run, "head_sums")]
     for layer in result.done_layers:
         if result.method.yields == "layer_scores":
-            wants.append(Want(result.run, "layer_scores", layer))
+            wants += [Want(result.run, what, layer) for what in ("layer_scores", "head_scores")]
         if result.method.yields != "maps":
             continue
         for what in ("layer", "rollout"):

@@ -41,6 +41,7 @@ EMPTY_MODEL: dict[str, Any] = {
     "limit": None,
     "answer": None,
     "cut": 0,
+    "first": [],
 }
 
 
@@ -81,6 +82,7 @@ def tokens(case: Case) -> list[dict[str, Any]]:
 
 def model_info(case: Case, predicted: Target, focus: int, adds_up: list[float]) -> dict[str, Any]:
     """What the model is and what it says about the text; needs the recorded pass."""
+    from ..methods import first_choices
     from ..models import check_focus
 
     source, trace = case.source, case.trace()
@@ -104,11 +106,27 @@ def model_info(case: Case, predicted: Target, focus: int, adds_up: list[float]) 
         # Where the answer is read, whatever row is looked at.
         "answer": check_focus(None, source, case.encoding),
         "cut": case.encoding.told.get("cut", 0),
+        # Methods to begin with, and in a few words what each tells.
+        "first": [{"id": id, "why": why} for id, why in first_choices(source)],
     }
 
 
 def _rounded(share: float | None) -> float | None:
     return None if share is None else round(share, 6)
+
+
+def told(info: dict[str, Any]) -> dict[str, Any]:
+    """What an explanation says about itself and a view is to show: its balance, with the function
+    without a rule that kept most; the heads that it was given, and where they come from."""
+    found: dict[str, Any] = {}
+    if (balance := info.get("balance")) is not None:
+        unmet = info.get("rules", {}).get("unmet", {})
+        worst = max(unmet, key=lambda name: abs(balance.get(name, 0.0)), default="")
+        error = float(f"{balance['error']:.3g}")
+        found["balance"] = {"error": error, "unmet": worst if balance.get(worst) else ""}
+    if "mask_note" in info:
+        found |= {"mask": plain(info["mask"]), "mask_note": info["mask_note"]}
+    return found
 
 
 def targets(case: Case, predicted: Target, focus: int) -> list[dict[str, Any]]:

@@ -20,17 +20,18 @@ class Wish:
 
     text: str
     text_pair: str | None
-    method: str
+    method: str | None  # None: the recommended one, which the plan of it names
     compared: tuple[str, ...] = ()
     params: dict[str, dict[str, Any]] = field(default_factory=dict)
     target: Any = None
     focus: int | None = None
+    heads: bool = False  # what each head wrote into the answer is shown
     ways: bool = False  # which token took what from which is shown, whatever the method
 
     @property
     def methods(self) -> list[str]:
         """The asked methods, the one in front first."""
-        return list(dict.fromkeys((self.method, *self.compared)))
+        return list(dict.fromkeys(id for id in (self.method, *self.compared) if id))
 
 
 class Owner(Protocol):

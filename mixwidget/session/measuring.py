@@ -102,7 +102,7 @@ class Measuring:
     def begin(self, plan: Plan) -> None:
         """What is shown is measured without being asked for, once."""
         runs = {id: plan.jobs[id].run for id in plan.wish.methods[:_MOST]}
-        front = plan.jobs[plan.wish.method]
+        front = plan.jobs[plan.front]
         if self.work is not None or front.state != "ready" or plan.predicted().kind == "none":
             return
         target = describe.plain(plan.wish.target)

@@ -39,6 +39,7 @@ class Job:
     hint: str = ""
     error: BaseException | None = None
     done_layers: list[int] = field(default_factory=list)
+    told: dict[str, Any] = field(default_factory=dict)  # what the finished run says about itself
     any_row: bool = True  # another row is read off the same run
 
     @property
@@ -59,18 +60,30 @@ class Job:
             "seconds_left": self.seconds_left(),
             "message": self.message,
             "done_layers": list(self.done_layers),
+            **self.told,
         }
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A wish made concrete: its text, its focus and target, and its runs in order."""
+    """A wish made concrete: its text, its focus and target, and its runs in order.
+
+    Attributes:
+        why: the reason for the method in front where none was named.
+    """
 
     wish: Wish
     case: Case
     focus: int
     target: Target
     jobs: dict[str, Job]  # by method id
+    why: str | None = None
+
+    @property
+    def front(self) -> str:
+        """The method in front."""
+        assert self.wish.method is not None  # a plan's wish names it
+        return self.wish.method
 
     def next(self) -> Job | None:
         """What is to be computed: the method in front first."""
@@ -84,7 +97,7 @@ class Plan:
         left = [job.title for job in self.jobs.values() if job.open]
         if left:
             return _status("computing", f"Computing: {', '.join(left)}")
-        front = self.jobs[self.wish.method]
+        front = self.jobs[self.front]
         if front.state == "error":
             return _status("error", front.message, front.hint)
         if front.state == "cancelled":
@@ -120,7 +133,7 @@ class Plan:
         from ..methods import all_methods
 
         found = []
-        for id in dict.fromkeys((self.wish.method, *(method.id for method in all_methods()))):
+        for id in dict.fromkeys((self.front, *(method.id for method in all_methods()))):
             try:
                 wish = replace(self.wish, method=id, compared=())
                 run = make_plan(wish, self.case, {}, finished).jobs[id].run
@@ -151,17 +164,22 @@ def make_plan(
 ) -> Plan:
     """Resolve a wish whose text is recorded. Jobs that are known by their run stay the same
     objects; `finished` finds the results of earlier ones."""
-    from ..methods import get_method
+    from ..methods import get_method, recommended
     from ..models import check_focus, resolve_target
 
     source, encoding = case.source, case.encoding
+    front, why = (wish.method, None) if wish.method else recommended(source)
+    wish = replace(wish, method=front)
     try:
         focus = check_focus(wish.focus, source, encoding)
     except InputError:  # chosen for a longer text
         focus = check_focus(None, source, encoding)
     target = resolve_target(wish.target, source, encoding, case.trace().output, focus)
     jobs: dict[str, Job] = {}
-    for id in (*wish.methods, *_carrier(wish, case, target)):
+    asked = dict.fromkeys(
+        (*wish.methods, *_carrier(wish, case, target), *_by_head(wish, case, target))
+    )
+    for id in asked:
         method = get_method(id)
         options = method.options(wish.params.get(id, {}))
         key: list[Any] = [wish.text, wish.text_pair, options]
@@ -176,8 +194,9 @@ def make_plan(
         result = finished(run) if job.state == "waiting" else None
         if result is not None:
             job.state, job.progress, job.done_layers = "ready", 1.0, result.done_layers
+            job.told = result.told
         jobs[id] = job
-    return Plan(wish, case, focus, target, jobs)
+    return Plan(wish, case, focus, target, jobs, why)
 
 
 def _carrier(wish: Wish, case: Case, target: Target) -> list[str]:
@@ -191,3 +210,11 @@ def _carrier(wish: Wish, case: Case, target: Target) -> list[str]:
     writes = case.source.task in ("causal_lm", "seq2seq_lm")
     order = _CARRIERS[::-1] if writes else _CARRIERS
     return [id for id in order if not describe.refusal(known[id], case, target)][:1]
+
+
+def _by_head(wish: Wish, case: Case, target: Target) -> list[str]:
+    """The method that says what each head wrote into the answer, where heads are looked at."""
+    from ..methods import get_method
+
+    wanted = wish.heads and not describe.refusal(get_method("logit"), case, target)
+    return ["logit"] if wanted and len(case.encoding.tokens) <= _MOST_CARRIED else []

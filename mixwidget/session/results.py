@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..explanation import Explanation, Part, Rolling, flow_seconds, normalise_rows
 from ..protocol import Want, shrink
+from . import describe
 
 if TYPE_CHECKING:
     from ..methods import Method
@@ -120,6 +121,8 @@ class Result:
             return None if map is None else shrink(map)
         if want.what == "layer_scores":
             return self._layer_scores(want.layer)
+        if want.what in ("head_scores", "head_sums"):
+            return self._by_head(want)
         return self._map(want.what, want.layer)
 
     def _has_token(self, focus: int | None) -> bool:
@@ -130,6 +133,18 @@ class Result:
         if whole is None or whole.layer_scores is None:
             return self._scores.get(-1 if layer is None else layer)
         return whole.layer_scores[layer] if self._has_layer(layer) else None
+
+    def _by_head(self, want: Want) -> Array | None:
+        """What heads score: summed over tokens [L, H], or each token's in one layer [H, n]."""
+        held = None if self.explanation is None else self.explanation.head_scores
+        if held is None or want.what == "head_sums":
+            return None if held is None else held.sum(-1, dtype=np.float64)
+        return held[want.layer] if self._has_layer(want.layer) else None
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What the run says about itself, for those who look at it."""
+        return {} if self.explanation is None else describe.told(self.explanation.info)
 
     def _has_layer(self, layer: int | None) -> bool:
         return layer is not None and 0 <= layer < self.layers

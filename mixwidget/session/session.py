@@ -88,7 +88,7 @@ class Session:
         plan = self._worker.plan
         if self._worker.failure is not None:
             raise self._worker.failure
-        front = None if plan is None else plan.jobs.get(plan.wish.method)
+        front = None if plan is None else plan.jobs.get(plan.front)
         if front is not None and front.error is not None:
             raise front.error
         if front is None or front.state == "cancelled":
@@ -124,7 +124,7 @@ class Session:
     def error(self) -> BaseException | None:
         """What went wrong with the latest wish, None if nothing did."""
         plan = self._worker.plan
-        front = None if plan is None else plan.jobs.get(plan.wish.method)
+        front = None if plan is None else plan.jobs.get(plan.front)
         return self._worker.failure or (None if front is None else front.error)
 
     def explanations(self) -> dict[str, Explanation]:

@@ -182,6 +182,8 @@ class Worker:
         self.measuring.review(plan)
         self.cache.pin([("case", wish.text, wish.text_pair), *self.jobs])
         values: dict[str, Any] = {"focus": plan.focus}
+        if wish.method is None:
+            values["method"] = plan.front
         if before is None or (before.case, before.focus) != (case, plan.focus):
             values["model_info"] = plan.model_info()
         if before is None or before.case is not case:
@@ -235,7 +237,10 @@ class Worker:
                     self._sender.grown(result, new, self._focus())
                     run.check()
             job.seconds = time.perf_counter() - job.begun
-            new = result.finish(engine.assemble(run, collected, job.seconds))
+            whole = engine.assemble(run, collected, job.seconds)
+            if plan.why is not None and job.method == plan.front:
+                whole.info["recommended"] = plan.why
+            new = result.finish(whole)
             self._sender.grown(result, new, self._focus())
         except CancelledError:
             if job.state == "computing":  # overtaken, not stopped: begun again when wanted
@@ -247,6 +252,7 @@ class Worker:
             job.message, job.hint = describe.in_words(error)
             return
         job.state, job.progress, job.done_layers = "ready", 1.0, result.done_layers
+        job.told = result.told
         self.show(model_info=self.plan.model_info())
 
     def _focus(self) -> int:

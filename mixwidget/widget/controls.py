@@ -5,7 +5,6 @@ A wrong value raises `traitlets.TraitError` and changes nothing.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -55,9 +54,7 @@ def one_of(value: Any, allowed: tuple[str, ...], name: str) -> str:
 
 
 def check_method(id: Any) -> str:
-    """A registered id. Reading the registry imports torch: a plain default need not."""
-    if id == "alti" and "torch" not in sys.modules:
-        return str(id)
+    """A registered id."""
     from ..methods import get_method
 
     return get_method(id).id
@@ -68,7 +65,7 @@ class Controls(traitlets.HasTraits):
 
     text = traitlets.Any("", help="The input; a change runs it.").tag(sync=True)
     text_pair = traitlets.Any("", help='The second text of a pair, "" for none.').tag(sync=True)
-    method = traitlets.Any("alti", help="The id of the method in front.").tag(sync=True)
+    method = traitlets.Any("", help="The id of the method in front.").tag(sync=True)
     compared = traitlets.Any(help="Up to four methods to compare.").tag(sync=True)
     params = traitlets.Any(help="{method: {option: value}}.").tag(sync=True)
     view = traitlets.Any("graph", help=f"The open tab: {', '.join(VIEWS)}.").tag(sync=True)
@@ -117,7 +114,8 @@ class Controls(traitlets.HasTraits):
     @validate("method")
     @_checked
     def _check_method(self, value: Any) -> str:
-        return check_method(value)
+        # Reading the registry imports torch; the recommended one is named by the worker.
+        return "" if value in (None, "") else check_method(value)
 
     @validate("compared")
     @_checked

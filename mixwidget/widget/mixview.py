@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..models import Case
 
 _STATIC = Path(__file__).parents[1] / "static"
-_ASKS = ("text", "text_pair", "method", "compared", "params", "focus", "target")
+_ASKS = ("text", "text_pair", "method", "compared", "params", "focus", "target", "view")
 _SHOWN = ("tokens", "model_info", "catalogue", "runs", "status")
 
 logger = logging.getLogger("mixwidget")
@@ -58,7 +58,7 @@ class MixView(Controls, anywidget.AnyWidget):
         text: the input.
         tokenizer: needed only if it cannot be found from the model.
         text_pair: the second text of a pair.
-        method: an id from `mixwidget.methods()`.
+        method: an id from `mixwidget.methods()`; None: the one recommended for this kind of model.
         target: what is explained, see `explain`; None means what the model predicts.
         focus: the token whose row is read; None means [CLS], the mask, or the last token.
         truncate: cut a text that is too long instead of showing an error.
@@ -90,7 +90,7 @@ class MixView(Controls, anywidget.AnyWidget):
         text: Any = ...,
         tokenizer: Any = None,
         text_pair: str | None = None,
-        method: str = "alti",
+        method: str | None = None,
         target: Any = None,
         focus: Any = None,
         *,
@@ -102,7 +102,8 @@ class MixView(Controls, anywidget.AnyWidget):
         check_text(text, "text")
         if text_pair:
             check_text(text_pair, "text_pair")
-        check_method(method)
+        if method is not None:
+            check_method(method)
         _check_names(controls)
         # Before anything is sent or observed: both may come from another thread.
         self._lock = threading.RLock()
@@ -209,7 +210,8 @@ class MixView(Controls, anywidget.AnyWidget):
         state = self.status
         shown = self.text if len(self.text) <= 40 else f"{self.text[:37]}..."
         name = self.model_info["name"] or "model"
-        return f"<MixView {shown!r} by {self.method} on {name}: {state['message'] or 'ready'}>"
+        method = self.method or "the recommended method"
+        return f"<MixView {shown!r} by {method} on {name}: {state['message'] or 'ready'}>"
 
     # State in: from Python code, and from the browser.
 
@@ -231,12 +233,13 @@ class MixView(Controls, anywidget.AnyWidget):
                 Wish(
                     text=self.text,
                     text_pair=self.text_pair or None,
-                    method=self.method,
+                    method=self.method or None,
                     compared=tuple(self.compared),
                     params=plain(self.params),
                     target=tuple(self.target) if isinstance(self.target, list) else self.target,
                     focus=self._chosen_focus,
                     ways=True,
+                    heads=self.view == "heads",
                 )
             )
 

@@ -88,8 +88,8 @@ export function claim(element: HTMLElement, context: Context): View {
   function drawWays(next: State): void {
     const mute = reading !== null && reading.sink >= 0 && context.own.stretch !== reading.method.id;
     const better = mute
-      ? ["gradient_x_input", "alti", "blank_out"]
-          .map(next.entry)
+      ? (next.traits.model_info.first ?? [])
+          .map(({ id }) => next.entry(id))
           .filter((one) => one?.available && one.id !== next.traits.method)
           .slice(0, 2)
       : [];

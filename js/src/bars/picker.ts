@@ -4,18 +4,11 @@ import type { Context } from "../kit/context";
 import { h, rove, setAttributes, setRoving, setText, show } from "../kit/dom";
 import { createPopover } from "../kit/popover";
 import type { State } from "../state/state";
-import type { MethodEntry } from "../wire/types";
+import type { MethodEntry, ModelInfo } from "../wire/types";
 import { cardContent, optionFields } from "./card";
 
 const TOGGLE = '[data-part="method-toggle"]:not([hidden])';
 export const MOST_COMPARED = 4;
-/** Quick, of different kinds, and faithful on most models; the first is what encoders begin with. */
-const FIRST = ["alti", "gradient_x_input", "blank_out"];
-const SHORT: Record<string, string> = {
-  alti: "what points the same way as the result",
-  gradient_x_input: "what the score would lose, to first order",
-  blank_out: "what happens without the word",
-};
 /** Walking through the list recolours the text, but starts no long work. */
 const QUICK = 5;
 const REST_MS = 160;
@@ -57,6 +50,7 @@ export function createPicker(
   let state: State | undefined;
   let toggles: { entry: MethodEntry; button: HTMLElement; note: HTMLElement; all: string }[] = [];
   let catalogue: readonly MethodEntry[] = [];
+  let firsts: NonNullable<ModelInfo["first"]> = [];
   let comparing = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let before = "";
@@ -194,11 +188,12 @@ export function createPicker(
   function build(next: State): void {
     toggles = [];
     const first = h("div", { class: "mix-first" });
+    const why = new Map(firsts.map((one) => [one.id, one.why]));
     const groups = new Map<string, HTMLElement>();
     const reasons = new Map<string, string[]>();
     for (const entry of catalogue) {
       const note = h("span", { class: "mix-method-note" });
-      const chosen = FIRST.includes(entry.id) && entry.available;
+      const chosen = why.has(entry.id) && entry.available;
       const button = h(
         "button",
         {
@@ -209,7 +204,7 @@ export function createPicker(
         },
         h("span", {}, entry.title),
         note,
-        chosen && h("small", {}, SHORT[entry.id]),
+        chosen && h("small", {}, why.get(entry.id)),
       );
       toggles.push({ entry, button, note, all: searchable(entry) });
       if (!entry.available) {
@@ -229,10 +224,18 @@ export function createPicker(
         group.append(button);
       }
     }
-    list.replaceChildren(
-      h("section", { class: "mix-family mix-first-box" }, h("h4", {}, "Good first choices"), first),
-      h("div", { class: "mix-columns" }, ...groups.values()),
+    // In the order in which they are recommended, not in that of the catalogue.
+    const place = (one: Element) =>
+      firsts.findIndex(({ id }) => id === (one as HTMLElement).dataset.method);
+    first.replaceChildren(...[...first.children].sort((a, b) => place(a) - place(b)));
+    const box = h(
+      "section",
+      { class: "mix-family mix-first-box" },
+      h("h4", {}, "Good first choices"),
+      first,
     );
+    show(box, first.childElementCount > 0);
+    list.replaceChildren(box, h("div", { class: "mix-columns" }, ...groups.values()));
     const count = [...reasons.values()].reduce((sum, names) => sum + names.length, 0);
     const where = next.live ? "Not for this model and text" : "Not on this page";
     off.replaceChildren(
@@ -247,7 +250,10 @@ export function createPicker(
   return {
     update(next) {
       state = next;
-      if (next.traits.catalogue !== catalogue) {
+      const { first = [] } = next.traits.model_info;
+      const same = JSON.stringify(first) === JSON.stringify(firsts);
+      if (next.traits.catalogue !== catalogue || !same) {
+        firsts = first;
         catalogue = next.traits.catalogue;
         build(next);
         filter();
@@ -260,7 +266,10 @@ export function createPicker(
         tested ||= beats !== undefined;
         const busy = run?.state === "computing" ? `${Math.round(100 * run.progress)} %` : "";
         const rank = beats ? `${beats[0]}/${beats[1]}` : "";
-        setText(note, busy || rank || (FIRST.includes(entry.id) ? passes(entry) : ""));
+        setText(
+          note,
+          busy || rank || (firsts.some(({ id }) => id === entry.id) ? passes(entry) : ""),
+        );
         setAttributes(button, {
           "aria-pressed": String(entry.id === next.traits.method),
           "data-compared": next.traits.compared.includes(entry.id) || null,

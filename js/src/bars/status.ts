@@ -4,7 +4,7 @@ import type { Context, View } from "../kit/context";
 import { h, setAttributes, setText, show } from "../kit/dom";
 import { duration, percent, plural } from "../state/format";
 import type { State } from "../state/state";
-import { addsUp, treatment } from "../state/words";
+import { addsUp, balanced, treatment } from "../state/words";
 import { isOfAnotherText, toComputeAgain } from "./editor";
 
 export interface Status extends View {
@@ -56,9 +56,13 @@ export function statusBar(element: HTMLElement, context: Context, cancel: () => 
       setText(facts, old ? "" : `${size}${cut}`);
       const method = next.method;
       const said = method && next.n > 0 ? treatment(next, method, hiddenShare(next)) : [];
+      const heads = method && next.run(method.id)?.mask_note;
+      if (heads) said.push(`Heads of the mask: ${heads}.`);
       setText(notes, said.join(" "));
       show(notes, said.length > 0);
-      const check = old ? null : addsUp(info.adds_up);
+      const run = method && next.run(method.id);
+      const own = run?.balance ? balanced(run.balance) : addsUp(info.adds_up);
+      const check = old ? null : own;
       show(badge, check !== null);
       setText(badge, check?.text ?? "");
       setAttributes(badge, { "data-good": check ? String(check.good) : null });

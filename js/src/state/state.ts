@@ -66,6 +66,8 @@ export interface State {
   /** Maps of single layers by token, as far as they are there; `undefined` where not. */
   tokenMaps(id: string, upTo: number): (Float32Array | undefined)[];
   shared(what: "heads" | "head_stats", layer?: number): Tensor | undefined;
+  /** What heads score by a method: all of them summed over tokens, or a layer's by token. */
+  byHead(id: string, layer?: number): Tensor | undefined;
   doneLayers(id: string): Set<number>;
   /** The faithfulness of the compared methods for the answer's row; asks for it, once their runs
    * are known. */
@@ -303,6 +305,14 @@ export function derive(host: Host, store: Store): State {
     shared(what, at) {
       const want = at === undefined ? { run: "", what } : { run: "", what, layer: at };
       return n > 0 ? store.need(want) : undefined;
+    },
+    byHead(id, at) {
+      const info = run(id);
+      if (info?.state !== "ready") return undefined;
+      const what = at === undefined ? "head_sums" : "head_scores";
+      return store.need(
+        at === undefined ? { run: info.run, what } : { run: info.run, what, layer: at },
+      );
     },
     doneLayers,
     reached(id) {

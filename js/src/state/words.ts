@@ -1,6 +1,6 @@
 /** Sentences that say what a picture shows. */
 
-import type { MethodEntry, ViewName } from "../wire/types";
+import type { MethodEntry, RunInfo, ViewName } from "../wire/types";
 import { percent, plural } from "./format";
 import type { State } from "./state";
 
@@ -161,6 +161,21 @@ export function addsUp(errors: readonly number[]): { text: string; good: boolean
   const bad = errors.flatMap((error, layer) => (error > 1e-2 ? [layer] : []));
   return {
     text: `The parts do not add up to the model’s own numbers in ${plural(bad.length, "layer")} (${bad.join(", ")}): off by up to ${scientific(worst)}. Do not trust maps built on ${bad.length === 1 ? "it" : "them"}.`,
+    good: false,
+  };
+}
+
+/** The check of a method that shares the prediction out: its parts make the prediction. */
+export function balanced({ error, unmet }: NonNullable<RunInfo["balance"]>): {
+  text: string;
+  good: boolean;
+} {
+  const size = error === 0 ? "exactly" : scientific(error);
+  if (error <= 1e-3)
+    return { text: `parts, biases and softmax add up to the prediction, ${size}`, good: true };
+  const why = unmet ? `there is no rule for “${unmet}”, which keeps a share` : "a rule is missing";
+  return {
+    text: `Parts, biases and softmax miss the prediction by ${scientific(error)}: ${why}. Do not trust these scores.`,
     good: false,
   };
 }

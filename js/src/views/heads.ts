@@ -1,28 +1,29 @@
-/** Layer by head: what kind of head each is, and the attention of the chosen one. */
+/** Layer by head: what each attends to or wrote into the answer, and the chosen one's attention. */
 
-import { mapScale, type Scale } from "../kit/colour";
+import { mapScale } from "../kit/colour";
 import type { Context, View } from "../kit/context";
-import { h, setAttributes, setText, sync } from "../kit/dom";
+import { h, setText } from "../kit/dom";
 import { createHeatmap } from "../kit/heatmap";
 import { createLegend } from "../kit/legend";
 import { moveWord } from "../kit/steps";
 import { createTable } from "../kit/table";
-import { number, percent } from "../state/format";
+import { number } from "../state/format";
 import type { State } from "../state/state";
 import { quoted } from "../state/words";
 import type { Tensor } from "../wire/protocol";
+import {
+  byAttention,
+  byContribution,
+  describeHead,
+  describeWritten,
+  drawGrid,
+  KINDS,
+  strongest,
+  WRITTEN,
+} from "./heads-grid";
+import { createHeadMask } from "./heads-mask";
 import { createNotice } from "./shared";
 
-/** The last axis of `head_stats`, in order. */
-const KINDS: [string, string][] = [
-  ["itself", "mean weight on the token itself"],
-  ["the token before", "mean weight on the token before"],
-  ["the token after", "mean weight on the token after"],
-  ["the first token", "mean weight on the first token"],
-  ["special tokens", "mean weight on special tokens"],
-  ["one fixed offset", "how often the strongest weight lies at one and the same distance"],
-];
-const STATS = KINDS.length;
 /** Where the grid's colours end at least: a share below it is little, and is to look like little. */
 const LEAST_END = 0.1;
 
@@ -33,13 +34,16 @@ export function headsView(element: HTMLElement, context: Context): View {
     "data-part": "head-stat",
     "aria-label": "What the grid is coloured by",
   });
-  kind.append(...KINDS.map(([name], i) => h("option", { value: i }, name)));
+  kind.append(...KINDS.map(([name], i) => h("option", { value: i }, `attention to ${name}`)));
+  const written = h("option", { value: WRITTEN });
+  const masks = createHeadMask(context);
   const all = h("button", { type: "button", class: "mix-chip" }, "Mean of all heads");
   const bar = h(
     "div",
     { class: "mix-fields" },
-    h("label", { class: "mix-field" }, h("span", {}, "Colour heads by attention to"), kind),
+    h("label", { class: "mix-field" }, h("span", {}, "Colour heads by"), kind),
     all,
+    masks.toggle,
   );
   const grid = h("div", { class: "mix-head-grid", role: "grid", "aria-label": "Heads by layer" });
   const gridLegend = createLegend();
@@ -76,14 +80,23 @@ export function headsView(element: HTMLElement, context: Context): View {
     legend.element,
     table.element,
   );
-  element.append(caption, notice.element, bar, h("div", { class: "mix-heads" }, left, right));
+  element.append(
+    caption,
+    notice.element,
+    bar,
+    masks.note,
+    h("div", { class: "mix-heads" }, left, right),
+  );
   const averages = createAverages();
 
   context.listen(kind, "change", () => context.redraw());
   context.listen(all, "click", () => context.set({ head: -1 }));
   context.listen(grid, "click", (event) => {
     const cell = (event.target as Element).closest<HTMLElement>("button");
-    if (cell) context.set({ layer: Number(cell.dataset.layer), head: Number(cell.dataset.head) });
+    if (!cell || !state) return;
+    const at = { layer: Number(cell.dataset.layer), head: Number(cell.dataset.head) };
+    if (masks.choosing()) masks.turn(state, at.layer, at.head);
+    else context.set(at);
   });
   context.listen(grid, "keydown", (event) => {
     const cell = (event.target as Element).closest<HTMLElement>("button");
@@ -107,26 +120,48 @@ export function headsView(element: HTMLElement, context: Context): View {
   context.listen(grid, "pointerleave", () => context.tip.hide());
   context.listen(grid, "focusout", () => context.tip.hide());
 
+  /** What heads wrote into the answer can be chosen once that is known. */
+  function offer(next: State, known: boolean): void {
+    setText(written, `what they wrote into ${quoted(next.targetLabel || "the prediction")}`);
+    if (known === written.isConnected) return;
+    if (known) kind.append(written);
+    else {
+      const chosen = kind.value === WRITTEN;
+      written.remove();
+      if (chosen) kind.value = "0";
+    }
+  }
+
   return {
     update(next) {
       state = next;
       const heads = next.traits.model_info.heads;
       const head = next.traits.head < heads ? next.traits.head : -1;
-      const which = Number(kind.value);
+      const sums = next.byHead("logit");
+      offer(next, sums !== undefined);
       const stats = next.shared("head_stats");
-      const top = stats ? strongest(stats, which) : null;
+      const target = quoted(next.targetLabel || "the prediction");
+      const of =
+        sums && kind.value === WRITTEN
+          ? byContribution(sums, target)
+          : stats && byAttention(stats, Number(kind.value));
+      const top = of ? strongest(of) : null;
       setText(
         caption,
-        `Attention weights by head. The grid shows ${KINDS[which]?.[1]}.${top?.value ? ` The strongest head here is head ${top.head} of layer ${top.layer}, with ${percent(top.value)}.` : ""}`,
+        `${of?.signed ? "Contributions" : "Attention weights"} by head. The grid shows ${of?.about ?? ""}.${of && top?.value ? ` The strongest head here is head ${top.head} of layer ${top.layer}, with ${of.write(top.value)}.` : ""}`,
       );
-      bar.hidden = left.hidden = !stats;
-      const gridScale = top ? context.palette().scale(false, Math.max(top.value, LEAST_END)) : null;
-      if (stats && gridScale) drawGrid(grid, next, stats, which, head, gridScale);
-      gridLegend.update(gridScale, KINDS[which]?.[0] ?? "", percent);
+      masks.update(next);
+      bar.hidden = left.hidden = !of;
+      const end = Math.max(Math.abs(top?.value ?? 0), of?.signed ? 0 : LEAST_END);
+      const gridScale = of ? context.palette().scale(of.signed, end) : null;
+      if (of && gridScale)
+        drawGrid(grid, next, of, head, gridScale, masks.mask(next), masks.choosing());
+      gridLegend.update(gridScale, of?.name ?? "", of?.write);
       const tensor = next.shared("heads", next.layer);
       const mean = tensor ? averages(tensor, head) : null;
       shown = mean && { ...mean, coarse: mean.rows !== next.n };
-      setText(words, describeHead(next, stats, head));
+      const wrote = of?.signed ? describeWritten(next, next.byHead("logit", next.layer), head) : "";
+      setText(words, `${describeHead(next, stats, head)}${wrote}`);
       right.hidden = !shown;
       notice.update(
         stats || shown
@@ -180,100 +215,6 @@ export function headsView(element: HTMLElement, context: Context): View {
       );
     },
   };
-}
-
-function statOf(stats: Tensor, heads: number, layer: number, head: number, kind: number): number {
-  return stats.values[(layer * heads + head) * STATS + kind] ?? 0;
-}
-
-function strongest(stats: Tensor, kind: number): { layer: number; head: number; value: number } {
-  const [layers = 0, heads = 0] = stats.shape;
-  let top = { layer: 0, head: 0, value: 0 };
-  for (let layer = 0; layer < layers; layer++) {
-    for (let head = 0; head < heads; head++) {
-      const value = statOf(stats, heads, layer, head, kind);
-      if (value > top.value) top = { layer, head, value };
-    }
-  }
-  return top;
-}
-
-/** Rows of buttons, the top layer first, as in the graph. */
-function drawGrid(
-  grid: HTMLElement,
-  state: State,
-  stats: Tensor,
-  kind: number,
-  chosen: number,
-  scale: Scale,
-): void {
-  const [layers = 0, heads = 0] = stats.shape;
-  const order = Array.from({ length: layers }, (_, i) => layers - 1 - i);
-  const columns = Array.from({ length: heads }, (_, i) => i);
-  grid.style.setProperty("--mix-heads", String(heads));
-  sync(
-    grid,
-    [...order, -1],
-    () =>
-      h(
-        "div",
-        { role: "row", class: "mix-head-row" },
-        h("span", { role: "rowheader" }),
-        h("span", { class: "mix-head-cells", role: "presentation" }),
-      ),
-    (row, layer) => {
-      const [name, cells] = row.children as unknown as [HTMLElement, HTMLElement];
-      setText(name, layer < 0 ? "head" : String(layer));
-      if (layer < 0) {
-        cells.className = "mix-head-cells mix-head-names";
-        sync(
-          cells,
-          columns,
-          () => h("span", {}),
-          (cell, head) => setText(cell, String(head)),
-        );
-        return;
-      }
-      sync(
-        cells,
-        columns,
-        () => h("button", { type: "button", role: "gridcell" }),
-        (cell, head) => {
-          const value = statOf(stats, heads, layer, head, kind);
-          const here = layer === state.layer && (head === chosen || (chosen < 0 && head === 0));
-          cell.style.backgroundColor = scale.css(value);
-          setAttributes(cell, {
-            "data-layer": layer,
-            "data-head": head,
-            tabindex: here ? 0 : -1,
-            "aria-selected": String(layer === state.layer && head === chosen),
-            "aria-label": `layer ${layer}, head ${head}, ${KINDS[kind]?.[0]}: ${percent(value)}`,
-          });
-        },
-      );
-    },
-  );
-}
-
-function describeHead(state: State, stats: Tensor | undefined, head: number): string {
-  const where =
-    head < 0 ? `Layer ${state.layer}, all heads on average` : `Layer ${state.layer}, head ${head}`;
-  if (!stats || head < 0) return `${where}. Click a cell of the grid to see one head.`;
-  const [, heads = 0] = stats.shape;
-  const value = (kind: number) => statOf(stats, heads, state.layer, head, kind);
-  const kinds = [0, 1, 2, 3, 4].sort((a, b) => value(b) - value(a));
-  const most = kinds[0] as number;
-  const parts = kinds
-    .slice(0, 2)
-    .filter((k) => value(k) > 0.05)
-    .map((k) => `${percent(value(k))} of its weight on ${KINDS[k]?.[0]}`);
-  const kind =
-    value(5) > 0.8
-      ? "a positional head"
-      : value(most) > 0.6
-        ? `looks mostly at ${KINDS[most]?.[0]}`
-        : "looks at several places";
-  return `${where}: ${kind}${parts.length > 0 ? `; ${parts.join(", ")}` : ""}.`;
 }
 
 /** One head of [H, m, m], or the mean of all; remembered until either changes. */

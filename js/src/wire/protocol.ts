@@ -13,7 +13,9 @@ export type What =
   | "scores"
   | "overview"
   | "heads"
-  | "head_stats";
+  | "head_stats"
+  | "head_scores"
+  | "head_sums";
 
 export interface Want {
   run: string;
@@ -138,6 +140,7 @@ const BY_LAYER: ReadonlySet<What> = new Set([
   "layer_scores",
   "overview",
   "heads",
+  "head_scores",
 ]);
 
 export const need = (id: string, wants: Want[]): Request => ({

@@ -50,6 +50,8 @@ export interface ModelInfo {
   seconds?: number | null;
   /** How many tokens of the text were left out because the model cannot take more. */
   cut?: number;
+  /** Methods to begin with, the recommended one first, and in few words what each tells. */
+  first?: { id: string; why: string }[];
 }
 
 export interface MethodOption {
@@ -88,6 +90,12 @@ export interface RunInfo {
   seconds_left: number | null;
   message: string;
   done_layers: number[] | number;
+  /** How far target = inputs + biases + softmax is from holding, and the function without a rule
+   * that kept most; of methods that share the prediction out. */
+  balance?: { error: number; unmet: string };
+  /** Heads that pass relevance on, [layers][heads] of 0 and 1, and where they come from. */
+  mask?: number[][];
+  mask_note?: string;
 }
 
 export interface Status {

@@ -22,6 +22,7 @@ from mixwidget.cli.terminal import bars, picture, shaded, strongest
 from mixwidget.errors import InputError
 from mixwidget.explanation.serial import read
 from mixwidget.methods.registry import all_methods
+from tests.lib import tiny
 
 TEXT = "not bad at all"
 
@@ -69,6 +70,24 @@ def test_it_runs_as_a_module() -> None:
     command = [sys.executable, "-m", "mixwidget", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == f"mixwidget {mixwidget.__version__}\n"
+
+
+def test_where_no_method_is_named_the_recommended_one_is_taken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tiny.model("gpt2", "CausalLM")
+    model.save_pretrained(tmp_path / "m")
+    tiny.tokenizer().save_pretrained(tmp_path / "m")
+    assert main([TEXT, "--model", str(tmp_path / "m")]) == 0
+    said = capsys.readouterr()
+    assert "attn_lrp: " in said.err
+    assert main([TEXT]) == 0
+    assert "alti: " in capsys.readouterr().err
+    data, out = tmp_path / "texts.csv", tmp_path / "out.csv"
+    data.write_text(f"text\n{TEXT}\n")
+    given = ["--model", str(tmp_path / "m"), "--data", str(data), "--out", str(out), "-q"]
+    assert main(["explain", *given]) == 0
+    assert "attn_lrp" in out.read_text()
 
 
 def test_a_picture_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -320,7 +339,7 @@ def test_values_are_read_as_meant() -> None:
     assert target_of("'3'") == "3"
     assert target_of("[0, 1]") == (0, 1)
     assert target_of("True") == "True"
-    known = {"alti": {"p", "ln2"}, "hta": {"samples"}}
+    known = ["alti", "hta"]
     given = [("p", "2"), ("ln2", "true"), ("hta.samples", "4")]
     assert options_for(given, known) == {"alti": {"p": 2, "ln2": True}, "hta": {"samples": 4}}
     with pytest.raises(InputError, match="hta: samples"):

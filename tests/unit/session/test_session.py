@@ -15,7 +15,7 @@ from mixwidget.errors import CancelledError, TextTooLongError, UnsupportedMethod
 from mixwidget.methods.registry import forget, method
 from mixwidget.protocol import Request, Want, unpack
 from mixwidget.saving import exported_view
-from mixwidget.session import Session
+from mixwidget.session import Session, describe
 from mixwidget.session.cache import ByteCache
 from mixwidget.session.results import head_stats
 from tests.lib import tiny
@@ -391,6 +391,47 @@ def test_other_tasks(family: str, head: str, text: str, kind: str) -> None:
         assert info["targets"][0]["value"] == info["prediction"]["index"]
         assert info["adds_up"]
         assert max(info["adds_up"]) < 1e-4
+
+
+def test_what_heads_wrote_into_the_answer_comes_where_heads_are_looked_at() -> None:
+    given = source("gpt2", "CausalLM")
+    with session(given) as (asked, recorder):
+        asked.ask(wish(method="attention_rollout", heads=True))
+        asked.wait(20)
+        assert list(asked.explanations()) == ["attention_rollout"]  # it was not asked for
+        assert recorder.values["runs"]["logit"]["state"] == "ready"
+        run = run_id(recorder, "logit")
+        wants = [Want(run, "head_sums"), Want(run, "head_scores", layer=1)]
+        recorder.answer(asked, need("h", *wants))
+        (_, sums), (_, scores) = [*received(recorder, "head_sums", run),
+                                  *received(recorder, "head_scores", run)]  # fmt: skip
+        held = explain(given, TEXT, "logit").head_scores
+        assert held is not None
+        np.testing.assert_allclose(sums, held.sum(-1), rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(scores, held[1], rtol=1e-6)
+        asked.ask(wish(method="attention_rollout"))
+        asked.wait(20)
+        assert "logit" not in recorder.values["runs"]
+
+
+def test_a_run_tells_its_balance_and_the_heads_of_its_mask() -> None:
+    with session(source()) as (asked, recorder):
+        asked.ask(wish(method="attn_lrp", compared=("mask_lrp", "raw_attention")))
+        asked.wait(20)
+        runs = recorder.values["runs"]
+        assert 0 <= runs["attn_lrp"]["balance"]["error"] < 1e-4
+        assert runs["attn_lrp"]["balance"]["unmet"] == ""
+        assert np.shape(runs["mask_lrp"]["mask"]) == (3, 4)
+        assert "heads" in runs["mask_lrp"]["mask_note"]
+        assert "balance" not in runs["raw_attention"]
+        chosen = [[1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
+        asked.ask(wish(method="mask_lrp", params={"mask_lrp": {"mask": chosen}}))
+        asked.wait(20)
+        assert recorder.values["runs"]["mask_lrp"]["mask"] == chosen
+        assert "2 of 12" in recorder.values["runs"]["mask_lrp"]["mask_note"]
+    kept = {"error": 0.2, "argmax": 0.3, "sort": -0.7, "inputs": 1.0}
+    info = {"balance": kept, "rules": {"unmet": {"argmax": 1, "sort": 2}}}
+    assert describe.told(info) == {"balance": {"error": 0.2, "unmet": "sort"}}
 
 
 def test_an_opener_that_fails_is_tried_again() -> None:

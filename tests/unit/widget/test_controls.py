@@ -170,3 +170,25 @@ def test_a_chosen_focus_stays_and_a_default_one_moves() -> None:
     view.wait(20)
     assert view.focus == len(view.tokens) - 1
     view.close()
+
+
+@pytest.mark.parametrize(
+    ("family", "head", "first"),
+    [("gpt2", "CausalLM", "attn_lrp"), ("bert", "SequenceClassification", "alti")],
+)
+def test_where_no_method_is_named_the_recommended_one_is_taken(
+    family: str, head: str, first: str
+) -> None:
+    view = MixView(tiny.model(family, head), TEXT, tiny.tokenizer())
+    assert view.method == ""  # nothing is known of the model yet
+    view.wait(20)
+    assert view.method == first
+    assert view.explanation is not None
+    assert "recommended" in view.explanation.info["recommended"]
+    assert view.model_info["first"][0]["id"] == first
+    assert {one["id"] for one in view.model_info["first"]} <= {m["id"] for m in view.catalogue}
+    view.method = "random"
+    assert "recommended" not in view.wait(20).explanation.info
+    view.method = None  # the recommended one again
+    assert view.wait(20).method == first
+    view.close()
