@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
-import math
 import os
-import pickle
-import tempfile
-import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
-from dataclasses import asdict, replace
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
-from ..errors import InputError, MixwidgetError
+from ..errors import InputError
 from ..methods import all_methods, get_method
-from ..metrics import FAITHFULNESS, Choice, choices, get_metric
+from ..metrics import FAITHFULNESS, choices, get_metric
 from ..models import Size, Source, open_source
 from .examples import Example, read_examples
-from .worker import ModelRef, Row, Unit, pinned, run_unit
+from .reference import reference
+from .running import results
+from .store import Store, run_key
+from .summary import summary_frame
+from .worker import Unit
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = ["method", "metric", "mean", "stderr", "n", "errors", "better", "example", "text"]
-COLUMNS += ["value", "error"]
 # Methods that take at most this many times a forward pass are run unless others are named.
 CHEAP = 20.0
-
-
-class WorkerLostError(MixwidgetError, RuntimeError):
-    """A worker died. What was finished before is in the cache, if there is one."""
 
 
 def cheap_methods(size: Size | None = None) -> list[str]:
@@ -113,20 +103,20 @@ def benchmark(
     source = None if _by_name(model, tokenizer, executor) else open_source(model, tokenizer)
     examples = read_examples(dataset, columns, lambda: _labels(model, source))[:limit]
     with contextlib.ExitStack() as stack:
-        ref, data = _reference(model, source, executor, stack)
+        ref, data = reference(model, source, executor, stack)
         unit = Unit(ref, (), chosen, measured, target, truncate, seed, threads)
-        run_key = _run_key(unit, source, model) if cache is not None else ""
-        store = _Store(cache, run_key)
+        key = run_key(unit, source, model) if cache is not None else ""
+        store = Store(cache, key)
         done = store.load()
         todo = [e for key, e in {e.key(): e for e in examples}.items() if key not in done]
         units = _units(unit, todo, chunk_size)
         bar = stack.enter_context(_progress(len(todo), progress))
-        for finished, rows in _results(units, executor, data):
+        for finished, rows in results(units, executor, data):
             store.save(rows)
             for row in rows:
                 done.setdefault(row.example, []).append(row)
             bar.update(len(finished.examples))
-    return _frame(examples, done, chosen, measured, per_example)
+    return summary_frame(examples, done, chosen, measured, per_example)
 
 
 def _by_name(model: Any, tokenizer: Any, executor: Executor | None) -> bool:
@@ -144,137 +134,9 @@ def _labels(model: Any, source: Source | None) -> list[str]:
     return [str(name) for name in names.values()]
 
 
-def _reference(
-    model: Any, source: Source | None, executor: Executor | None, stack: contextlib.ExitStack
-) -> tuple[ModelRef, bytes | None]:
-    """How units refer to the model, and its bytes for workers that cannot see our files."""
-    if source is None:
-        name = os.fspath(model)
-        return ModelRef(f"name:{name}", name=name), None
-    if executor is None or isinstance(executor, ThreadPoolExecutor):
-        ref = ModelRef(f"here:{uuid.uuid4()}")
-        stack.enter_context(pinned(ref, source))
-        return ref, None
-    try:
-        data = pickle.dumps((source.model, source.tokenizer), protocol=5)
-    except Exception as error:
-        raise InputError(
-            f"The model cannot be sent to workers ({error}). Pass its name or folder instead."
-        ) from error
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="mixwidget-"))
-    path = Path(folder) / "model.pickle"
-    path.write_bytes(data)
-    digest = hashlib.sha256(data).hexdigest()
-    return ModelRef(f"bytes:{digest}", path=str(path)), data
-
-
 def _units(unit: Unit, examples: Sequence[Example], size: int) -> list[Unit]:
     chunks = [tuple(examples[i : i + size]) for i in range(0, len(examples), size)]
     return [replace(unit, examples=chunk) for chunk in chunks]
-
-
-def _results(
-    units: list[Unit], executor: Executor | None, data: bytes | None
-) -> Iterator[tuple[Unit, list[Row]]]:
-    """Finished units in any order."""
-    if executor is None:
-        for unit in units:
-            yield unit, run_unit(unit) or []
-        return
-    waiting: dict[Future[list[Row] | None], Unit] = {}
-    lost: Exception | None = None
-    try:
-        for unit in units:
-            try:
-                waiting[executor.submit(run_unit, unit)] = unit
-            except Exception as error:  # a pool that broke meanwhile takes no more
-                lost = error
-                break
-        while waiting:
-            for future in as_completed(list(waiting)):
-                unit = waiting.pop(future)
-                try:
-                    rows = future.result()
-                    if rows is None:  # the worker does not see our files: send the model along
-                        if data is None or unit.model.data is not None:
-                            raise WorkerLostError("it could not open the model it was sent")
-                        again = unit.with_bytes(data)
-                        waiting[executor.submit(run_unit, again)] = again
-                        continue
-                except Exception as error:  # go on: what others finished is not to be lost
-                    lost = error
-                    continue
-                yield unit, rows
-    finally:
-        for future in waiting:
-            future.cancel()
-    if lost is not None:
-        raise WorkerLostError(
-            f"A worker was lost ({type(lost).__name__}: {lost}). With cache=folder the next call "
-            "goes on where this one stopped."
-        ) from lost
-
-
-class _Store:
-    """Finished rows in a folder: one JSON file for each finished unit, written at once."""
-
-    def __init__(self, folder: str | os.PathLike[str] | None, key: str) -> None:
-        self.folder = None if folder is None else Path(folder) / key
-        if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-
-    def load(self) -> dict[str, list[Row]]:
-        """Rows by example. A file that cannot be read was cut off: its examples run again."""
-        found: dict[str, list[Row]] = {}
-        for path in sorted(self.folder.glob("*.json")) if self.folder is not None else ():
-            try:
-                rows = [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))]
-            except (OSError, ValueError, TypeError):
-                continue
-            mine: dict[str, list[Row]] = {}
-            for row in rows:
-                mine.setdefault(row.example, []).append(row)
-            found.update(mine)
-        return found
-
-    def save(self, rows: list[Row]) -> None:
-        if self.folder is None or not rows:
-            return
-        name = hashlib.sha256("".join(sorted({r.example for r in rows})).encode()).hexdigest()[:20]
-        part = self.folder / f"{name}.{os.getpid()}.part"
-        part.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
-        part.replace(self.folder / f"{name}.json")
-
-
-def _run_key(unit: Unit, source: Source | None, model: Any) -> str:
-    """What results depend on besides the texts."""
-
-    asked = [[(c.label, c.id, c.options) for c in group] for group in (unit.methods, unit.metrics)]
-    settings = [unit.target, unit.truncate, unit.seed]
-    content = [__version__, _fingerprint(source, model), asked, settings]
-    text = json.dumps(content, sort_keys=True, default=repr)
-    return hashlib.sha256(text.encode()).hexdigest()[:20]
-
-
-def _fingerprint(source: Source | None, model: Any) -> str:
-    """Of the weights in memory, or of the name and the files behind it."""
-    digest = hashlib.sha256()
-    if source is None:
-        name = os.fspath(model)
-        digest.update(name.encode())
-        if Path(name).is_dir():
-            for path in sorted(Path(name).iterdir()):
-                state = path.stat()
-                digest.update(f"{path.name}:{state.st_size}:{state.st_mtime_ns}".encode())
-        return digest.hexdigest()
-    import torch
-
-    digest.update(repr(sorted(source.model.config.to_dict().items(), key=str)).encode())
-    for name, tensor in source.model.state_dict().items():
-        digest.update(name.encode())
-        whole = tensor.detach().cpu().contiguous().reshape(-1)
-        digest.update(memoryview(whole.view(torch.uint8).numpy()))
-    return digest.hexdigest()
 
 
 @contextlib.contextmanager
@@ -283,65 +145,3 @@ def _progress(total: int, wanted: bool) -> Iterator[Any]:
 
     with tqdm(total=total, unit="text", disable=not wanted) as bar:
         yield bar
-
-
-def _frame(
-    examples: Sequence[Example],
-    done: dict[str, list[Row]],
-    methods: Iterable[Choice],
-    metrics: Iterable[Choice],
-    per_example: bool,
-) -> pd.DataFrame:
-    import pandas as pd
-
-    by_pair: dict[tuple[str, str], list[tuple[int, Row]]] = {}
-    for number, example in enumerate(examples):
-        for row in done.get(example.key(), ()):
-            by_pair.setdefault((row.method, row.metric), []).append((number, row))
-    table: list[dict[str, Any]] = []
-    single: list[dict[str, Any]] = []
-    for method in methods:
-        for metric in metrics:
-            rows = by_pair.get((method.label, metric.label), [])
-            table.append(_summary(method, metric, [row for _, row in rows]))
-            for number, row in rows:
-                failed = bool(row.error) and not row.undefined
-                if per_example or failed:
-                    single.append(_single(number, examples[number], row, metric))
-    frame = pd.DataFrame(table + single, columns=COLUMNS)
-    frame["example"] = frame["example"].astype("Int64")
-    return frame
-
-
-def _summary(method: Choice, metric: Choice, rows: list[Row]) -> dict[str, Any]:
-    values = [row.value for row in rows if not row.error]
-    reasons = {row.error for row in rows if row.undefined}
-    # fsum: the same whatever the order
-    mean = math.fsum(values) / len(values) if values else float("nan")
-    spread = math.fsum((value - mean) ** 2 for value in values)
-    several = len(values) > 1
-    return {
-        "method": method.label,
-        "metric": metric.label,
-        "mean": mean,
-        "stderr": math.sqrt(spread / (len(values) - 1) / len(values)) if several else float("nan"),
-        "n": len(values),
-        "errors": sum(bool(row.error) and not row.undefined for row in rows),
-        "better": get_metric(metric.id).better,
-        "error": min(reasons) if reasons and not values else None,
-    }
-
-
-def _single(number: int, example: Example, row: Row, metric: Choice) -> dict[str, Any]:
-    return {
-        "method": row.method,
-        "metric": row.metric,
-        "mean": row.value,
-        "n": 0 if row.error else 1,
-        "errors": int(bool(row.error) and not row.undefined),
-        "better": get_metric(metric.id).better,
-        "example": number,
-        "text": example.text,
-        "value": row.value,
-        "error": row.error or None,
-    }

@@ -333,14 +333,14 @@ def test_what_was_finished_survives_a_killed_worker(model, here, tmp_path):
 def test_workers_that_do_not_see_our_files_are_sent_the_model(model, here, monkeypatch):
     from mixwidget.evaluation import evaluate
 
-    real = evaluate._reference
+    real = evaluate.reference
 
     def hidden(*arguments):
         ref, data = real(*arguments)
         Path(ref.path).unlink()
         return ref, data
 
-    monkeypatch.setattr(evaluate, "_reference", hidden)
+    monkeypatch.setattr(evaluate, "reference", hidden)
     with pools.spawned(1) as executor:
         pd.testing.assert_frame_equal(
             numbers(run(model, executor=executor)), numbers(here), rtol=1e-5
