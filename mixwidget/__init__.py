@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from .engine import explain_frame as explain_frame
     from .engine import mixing_ratios as mixing_ratios
     from .engine import stream as stream
+    from .evaluation import Study as Study
     from .evaluation import benchmark as benchmark
+    from .evaluation import study as study
     from .explanation import Explanation as Explanation
     from .explanation import Failure as Failure
     from .explanation import Part as Part
@@ -47,6 +49,8 @@ _PUBLIC = {
     "plot_layers": ".plots",
     "register_family": ".models",
     "stream": ".engine",
+    "Study": ".evaluation",
+    "study": ".evaluation",
 }
 
 __all__ = [

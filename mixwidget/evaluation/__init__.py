@@ -3,5 +3,15 @@
 from .evaluate import benchmark, cheap_methods
 from .examples import column_of, rows_of_file
 from .running import WorkerLostError
+from .studied import Study
+from .studying import study
 
-__all__ = ["WorkerLostError", "benchmark", "cheap_methods", "column_of", "rows_of_file"]
+__all__ = [
+    "Study",
+    "WorkerLostError",
+    "benchmark",
+    "cheap_methods",
+    "column_of",
+    "rows_of_file",
+    "study",
+]

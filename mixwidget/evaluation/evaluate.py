@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..methods import all_methods, get_method
 from ..metrics import FAITHFULNESS, choices, get_metric
-from ..models import Size, Source, open_source
-from .examples import Example, read_examples
-from .reference import reference
-from .running import results
-from .store import Store, run_key
-from .summary import summary_frame
-from .worker import Unit
+from ..models import Size
+from .agreements import Pairs, between
+from .campaign import Campaign, entrants
+from .examples import read_examples
+from .summary import Table
+from .worker import ModelRef, Unit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +37,7 @@ def benchmark(
     metrics: Any = FAITHFULNESS,
     executor: Executor | None = None,
     *,
+    names: Sequence[str] | None = None,
     tokenizer: Any = None,
     per_example: bool = False,
     target: str = "predicted",
@@ -55,15 +53,22 @@ def benchmark(
     """Measure methods on a dataset: one row for each method and metric.
 
     Args:
-        model: what `explain` takes. A name or folder is opened by each worker; a model in
-            memory is sent to each worker once.
+        model: what `explain` takes, or a list of such. A name or folder is opened by each
+            worker; a model in memory is sent to each worker once.
         dataset: a list of texts, of (text, label), of (text, pair), of dicts, a .tsv, .csv or
             .jsonl path, a pandas frame or a `datasets.Dataset`. Columns are found by their
             usual names; `columns={"text": "comment"}` names others.
         methods: ids, ("id", {options}) or {label: either}; None means all cheap ones.
-        metrics: likewise; see `mixwidget.metrics.METRICS`.
+        metrics: likewise; see `mixwidget.metrics.METRICS`. "agreement" compares all pairs of
+            models by each method, or of one model all pairs of methods: Spearman, Kendall and
+            Jaccard of the top 25%. Its options: `special`, `percent`, `how` as in
+            `metrics.agreement`; `unit="words"` adds the tokens of a word first, so that models
+            of unlike tokenizers can be compared; `same_prediction=True` counts only texts on
+            which both models predict the same; `other` names one method to compare with.
         executor: any `concurrent.futures.Executor` (a process pool, Dask's
             `client.get_executor()`); None runs here.
+        names: what to call several models; by default they are called by their folders.
+        tokenizer: one for all models, or a list with one for each.
         per_example: a row for each example too.
         target: "predicted", or "label" to explain the example's label. An example's own
             `target` goes before both.
@@ -81,7 +86,8 @@ def benchmark(
         (examples that failed), better ("higher" or "lower"); `example`, `text`, `value` and
         `error` are filled in rows of single examples. An example that fails is such a row
         whatever `per_example` says. A metric that does not apply to a method has n = 0 and
-        the reason in `error`.
+        the reason in `error`. Of a list of models a column `model` comes first; agreement names
+        the pair there: "one ~ other".
 
     >>> from mixwidget import benchmark, demo
     >>> texts = [("never boring", "positive"), ("a dull plot", "negative")]
@@ -92,56 +98,35 @@ def benchmark(
     """
     if target not in ("predicted", "label"):
         raise InputError(f'target is {target!r}; it can be "predicted" or "label".')
-    if chunk_size < 1:
-        raise InputError(f"chunk_size is {chunk_size}; it must be at least 1.")
     chosen = tuple(choices(cheap_methods() if methods is None else methods, "method"))
-    measured = tuple(choices(metrics, "metric"))
     for choice in chosen:
         get_method(choice.id).options(choice.options)
+    asked = choices(metrics, "metric")
+    pairs = tuple(Pairs(choice) for choice in asked if between(choice))
+    measured = tuple(choice for choice in asked if not between(choice))
     for choice in measured:
         get_metric(choice.id).check(choice.options)
-    source = None if _by_name(model, tokenizer, executor) else open_source(model, tokenizer)
-    examples = read_examples(dataset, columns, lambda: _labels(model, source))[:limit]
-    with contextlib.ExitStack() as stack:
-        ref, data = reference(model, source, executor, stack)
-        unit = Unit(ref, (), chosen, measured, target, truncate, seed, threads)
-        key = run_key(unit, source, model) if cache is not None else ""
-        store = Store(cache, key)
-        done = store.load()
-        todo = [e for key, e in {e.key(): e for e in examples}.items() if key not in done]
-        units = _units(unit, todo, chunk_size)
-        bar = stack.enter_context(_progress(len(todo), progress))
-        for finished, rows in results(units, executor, data):
-            store.save(rows)
-            for row in rows:
-                done.setdefault(row.example, []).append(row)
-            bar.update(len(finished.examples))
-    return summary_frame(examples, done, chosen, measured, per_example)
-
-
-def _by_name(model: Any, tokenizer: Any, executor: Executor | None) -> bool:
-    """Whether workers can open the model by themselves, so that it need not be opened here."""
-    elsewhere = executor is not None and not isinstance(executor, ThreadPoolExecutor)
-    return elsewhere and tokenizer is None and isinstance(model, str | os.PathLike)
-
-
-def _labels(model: Any, source: Source | None) -> list[str]:
-    if source is not None:
-        return source.labels
-    from transformers import AutoConfig
-
-    names = getattr(AutoConfig.from_pretrained(os.fspath(model)), "id2label", None) or {}
-    return [str(name) for name in names.values()]
-
-
-def _units(unit: Unit, examples: Sequence[Example], size: int) -> list[Unit]:
-    chunks = [tuple(examples[i : i + size]) for i in range(0, len(examples), size)]
-    return [replace(unit, examples=chunk) for chunk in chunks]
-
-
-@contextlib.contextmanager
-def _progress(total: int, wanted: bool) -> Iterator[Any]:
-    from tqdm.auto import tqdm
-
-    with tqdm(total=total, unit="text", disable=not wanted) as bar:
-        yield bar
+    several = isinstance(model, list | tuple)
+    models = entrants(model, names, tokenizer, executor)
+    for one in pairs:
+        one.check(chosen, len(models), several)
+    examples = read_examples(dataset, columns, models[0].labels)[:limit]
+    unit = Unit(
+        ModelRef(""),
+        (),
+        chosen,
+        measured,
+        tuple(one.ask for one in pairs),
+        target,
+        truncate,
+        seed,
+        threads,
+    )
+    work = Campaign(models, examples, unit, executor, cache, chunk_size, progress)
+    found = dict(zip((one.name for one in models), work.rows(), strict=True))
+    table = Table(examples, per_example, several)
+    for name, rows in found.items():
+        table.of_model(name, rows, chosen, measured)
+    for one in pairs:
+        one.into(table, found, chosen)
+    return table.frame()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, Future, as_completed
 
 from ..errors import MixwidgetError
@@ -14,9 +14,13 @@ class WorkerLostError(MixwidgetError, RuntimeError):
 
 
 def results(
-    units: list[Unit], executor: Executor | None, data: bytes | None
+    units: list[Unit], executor: Executor | None, sent: Mapping[str, bytes | None]
 ) -> Iterator[tuple[Unit, list[Row]]]:
-    """Finished units in any order."""
+    """Finished units in any order.
+
+    Args:
+        sent: the bytes of models by their references' keys, for workers that cannot open one.
+    """
     if executor is None:
         for unit in units:
             yield unit, run_unit(unit) or []
@@ -36,6 +40,7 @@ def results(
                 try:
                     rows = future.result()
                     if rows is None:  # the worker does not see our files: send the model along
+                        data = sent.get(unit.model.key)
                         if data is None or unit.model.data is not None:
                             raise WorkerLostError("it could not open the model it was sent")
                         again = unit.with_bytes(data)

@@ -7,9 +7,11 @@ import json
 import os
 from dataclasses import asdict
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from .. import __version__
+from ..methods import get_method
 from ..models import Source
 from .worker import Row, Unit
 
@@ -48,11 +50,22 @@ class Store:
 def run_key(unit: Unit, source: Source | None, model: Any) -> str:
     """What results depend on besides the texts."""
 
-    asked = [[(c.label, c.id, c.options) for c in group] for group in (unit.methods, unit.metrics)]
+    groups = (unit.methods, unit.metrics, unit.asks)
+    asked: list[Any] = [[(c.label, c.id, c.options) for c in group] for group in groups]
+    own = [get_method(choice.id).run for choice in unit.methods]
+    asked.append(
+        [_code(run.__code__) for run in own if not run.__module__.startswith("mixwidget.")]
+    )
     settings = [unit.target, unit.truncate, unit.seed]
     content = [__version__, _fingerprint(source, model), asked, settings]
     text = json.dumps(content, sort_keys=True, default=repr)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def _code(code: CodeType) -> str:
+    """Of a method of one's own: what it computes, which may change under the same id."""
+    inner = [_code(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
+    return hashlib.sha256(repr((code.co_code, code.co_names, inner)).encode()).hexdigest()
 
 
 def _fingerprint(source: Source | None, model: Any) -> str:

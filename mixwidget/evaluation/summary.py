@@ -17,61 +17,90 @@ COLUMNS = ["method", "metric", "mean", "stderr", "n", "errors", "better", "examp
 COLUMNS += ["value", "error"]
 
 
-def summary_frame(
-    examples: Sequence[Example],
-    done: dict[str, list[Row]],
-    methods: Iterable[Choice],
-    metrics: Iterable[Choice],
-    per_example: bool,
-) -> pd.DataFrame:
-    import pandas as pd
+class Table:
+    """Rows as they are added: one for each model, method and metric, then those of examples.
 
-    by_pair: dict[tuple[str, str], list[tuple[int, Row]]] = {}
-    for number, example in enumerate(examples):
-        for row in done.get(example.key(), ()):
-            by_pair.setdefault((row.method, row.metric), []).append((number, row))
-    table: list[dict[str, Any]] = []
-    single: list[dict[str, Any]] = []
-    for method in methods:
-        for metric in metrics:
-            rows = by_pair.get((method.label, metric.label), [])
-            table.append(_summary(method, metric, [row for _, row in rows]))
-            for number, row in rows:
-                failed = bool(row.error) and not row.undefined
-                if per_example or failed:
-                    single.append(_single(number, examples[number], row, metric))
-    frame = pd.DataFrame(table + single, columns=COLUMNS)
-    frame["example"] = frame["example"].astype("Int64")
-    return frame
+    Attributes:
+        several: whether models are named in a column.
+    """
+
+    def __init__(self, examples: Sequence[Example], per_example: bool, several: bool) -> None:
+        self.examples, self.per_example, self.several = examples, per_example, several
+        self._means: list[dict[str, Any]] = []
+        self._single: list[dict[str, Any]] = []
+
+    def of_model(
+        self,
+        name: str,
+        found: dict[str, list[Row]],
+        methods: Iterable[Choice],
+        metrics: Iterable[Choice],
+    ) -> None:
+        """Add what was measured of one model."""
+        by_pair: dict[tuple[str, str], list[Row]] = {}
+        for key in dict.fromkeys(example.key() for example in self.examples):
+            for row in found.get(key, ()):
+                by_pair.setdefault((row.method, row.metric), []).append(row)
+        metrics = list(metrics)
+        for method in methods:
+            for metric in metrics:
+                rows = by_pair.get((method.label, metric.label), [])
+                better = get_metric(metric.id).better
+                self.add(name, method.label, metric.label, better, rows)
+
+    def add(
+        self, model: str, method: str, metric: str, better: str | None, rows: list[Row]
+    ) -> None:
+        """Add the mean of rows, one for each text, and the rows of examples that are wanted."""
+        by_key = {row.example: row for row in rows}
+        placed = [
+            (number, by_key[example.key()])
+            for number, example in enumerate(self.examples)
+            if example.key() in by_key
+        ]
+        head = {"model": model, "method": method, "metric": metric, "better": better}
+        self._means.append({**head, **_summary([row for _, row in placed])})
+        for number, row in placed:
+            failed = bool(row.error) and not row.undefined
+            if self.per_example or failed:
+                self._single.append({**head, **_single(number, self.examples[number], row)})
+
+    def frame(self) -> pd.DataFrame:
+        import pandas as pd
+
+        columns = ["model", *COLUMNS] if self.several else COLUMNS
+        frame = pd.DataFrame(self._means + self._single, columns=columns)
+        frame["example"] = frame["example"].astype("Int64")
+        return frame
 
 
-def _summary(method: Choice, metric: Choice, rows: list[Row]) -> dict[str, Any]:
+def _summary(rows: list[Row]) -> dict[str, Any]:
     values = [row.value for row in rows if not row.error]
     reasons = {row.error for row in rows if row.undefined}
-    # fsum: the same whatever the order
-    mean = math.fsum(values) / len(values) if values else float("nan")
-    spread = math.fsum((value - mean) ** 2 for value in values)
-    several = len(values) > 1
+    mean, stderr = mean_of(values)
     return {
-        "method": method.label,
-        "metric": metric.label,
         "mean": mean,
-        "stderr": math.sqrt(spread / (len(values) - 1) / len(values)) if several else float("nan"),
+        "stderr": stderr,
         "n": len(values),
         "errors": sum(bool(row.error) and not row.undefined for row in rows),
-        "better": get_metric(metric.id).better,
         "error": min(reasons) if reasons and not values else None,
     }
 
 
-def _single(number: int, example: Example, row: Row, metric: Choice) -> dict[str, Any]:
+def mean_of(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and its standard error: the same whatever the order."""
+    mean = math.fsum(values) / len(values) if values else float("nan")
+    if len(values) < 2:
+        return mean, float("nan")
+    spread = math.fsum((value - mean) ** 2 for value in values)
+    return mean, math.sqrt(spread / (len(values) - 1) / len(values))
+
+
+def _single(number: int, example: Example, row: Row) -> dict[str, Any]:
     return {
-        "method": row.method,
-        "metric": row.metric,
         "mean": row.value,
         "n": 0 if row.error else 1,
         "errors": int(bool(row.error) and not row.undefined),
-        "better": get_metric(metric.id).better,
         "example": number,
         "text": example.text,
         "value": row.value,

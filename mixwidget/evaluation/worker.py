@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from ..engine import explain_case, prepare
-from ..errors import UnsupportedMethodError
+from ..errors import MixwidgetError, UnsupportedMethodError
+from ..methods import get_method
 from ..metrics import Choice, evidence, get_metric
 from ..models import open_source
+from .asks import ASKS, Known
 from .examples import Example, tokens_of_spans
 
 # What a process has opened: the model asked for last, since workers serve one at a time; and
@@ -82,6 +84,7 @@ class Row:
 
     Attributes:
         error: "" or what went wrong; `undefined` if the metric does not apply to the method.
+        data: what an ask found, as JSON has it; see `asks`.
     """
 
     example: str
@@ -90,6 +93,7 @@ class Row:
     value: float = float("nan")
     error: str = ""
     undefined: bool = False
+    data: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,7 @@ class Unit:
     examples: tuple[Example, ...]
     methods: tuple[Choice, ...]
     metrics: tuple[Choice, ...]
+    asks: tuple[Choice, ...] = ()
     target: str = "predicted"
     truncate: bool = False
     seed: int = 0
@@ -123,6 +128,17 @@ def run_unit(unit: Unit) -> list[Row] | None:
     return [row for example in unit.examples for row in measure_example(source, example, unit)]
 
 
+def strangers(ids: tuple[str, ...]) -> list[str]:
+    """Which methods this process does not know."""
+    unknown = []
+    for id in ids:
+        try:
+            get_method(id)
+        except MixwidgetError:
+            unknown.append(id)
+    return unknown
+
+
 def measure_example(source: Any, example: Example, unit: Unit) -> list[Row]:
     """All methods and metrics on one example; what fails becomes a row that says why."""
 
@@ -133,12 +149,49 @@ def measure_example(source: Any, example: Example, unit: Unit) -> list[Row]:
         return [
             _failed(key, method, metric, error)
             for method in unit.methods
-            for metric in unit.metrics
+            for metric in (*unit.metrics, *unit.asks)
         ]
+    known = _known(case, example)
+    rows, explained = _explained(case, example, unit, known)
+    _ask_together(case, explained, unit.metrics)
+    for method, made in explained:
+        for metric in unit.metrics:
+            entry = get_metric(metric.id)
+            try:
+                shared = evidence(made, case) if entry.needs == "model" else None
+                value = float(entry(made, shared, metric.options, known.cues, known.answer))
+                # Correlations are undefined where the scores are constant: that is no failure.
+                why = "" if value == value else "undefined for this text"
+                rows.append(Row(key, method.label, metric.label, value, why, bool(why)))
+            except Exception as error:
+                rows.append(_failed(key, method, metric, error))
+        for ask in unit.asks:
+            try:
+                data = ASKS[ask.id](made, case, known, **ask.options)
+                rows.append(Row(key, method.label, ask.label, data=data))
+            except Exception as error:
+                rows.append(_failed(key, method, ask, error))
+    return rows
+
+
+def _known(case: Any, example: Example) -> Known:
+    tokens, answer = case.encoding.tokens, None
+    if example.answer is not None:
+        segment = 0 if example.text_pair is None else 1
+        answer = tokens_of_spans(tokens, [example.answer], segment)
+    return Known(tokens_of_spans(tokens, example.cues), answer)
+
+
+def _explained(
+    case: Any, example: Example, unit: Unit, known: Known
+) -> tuple[list[Row], list[tuple[Choice, Any]]]:
+    """The example by all methods, and rows for those that fail."""
     target = example.target
     if target is None and unit.target == "label":
         target = example.label
-    rows, explained = [], []
+        if known.answer and case.source.task == "question_answering":
+            target = (known.answer[0], known.answer[-1])
+    key, rows, explained = example.key(), [], []
     for method in unit.methods:
         options = dict(method.options)
         if method.id == "random":
@@ -148,26 +201,9 @@ def measure_example(source: Any, example: Example, unit: Unit) -> list[Row]:
             made = explain_case(case, method.id, target=target, focus=example.focus, **options)
             explained.append((method, made))
         except Exception as error:
-            rows += [_failed(key, method, metric, error) for metric in unit.metrics]
-    _ask_together(case, explained, unit.metrics)
-    cues = tokens_of_spans(case.encoding.tokens, example.cues)
-    answer = None
-    if example.answer is not None:
-        segment = 0 if example.text_pair is None else 1
-        answer = tokens_of_spans(case.encoding.tokens, [example.answer], segment)
-    for method, made in explained:
-        for metric in unit.metrics:
-            entry = get_metric(metric.id)
-            try:
-                shared = evidence(made, case) if entry.needs == "model" else None
-                value = float(entry(made, shared, metric.options, cues, answer))
-                # Correlations are undefined where the scores are constant: that is no failure.
-                known = value == value
-                why = "" if known else "undefined for this text"
-                rows.append(Row(key, method.label, metric.label, value, why, not known))
-            except Exception as error:
-                rows.append(_failed(key, method, metric, error))
-    return rows
+            wanted = (*unit.metrics, *unit.asks)
+            rows += [_failed(key, method, metric, error) for metric in wanted]
+    return rows, explained
 
 
 def _ask_together(

@@ -7,7 +7,7 @@ from .flow import Routes, check_cost, flow_rows, flow_seconds
 from .record import Explanation, Part
 from .serial import dumps
 from .units import REST, Unit, place_of, units_of
-from .value import WordScore, plain_text, shortened
+from .value import WordScore, plain_text, shortened, word_scores
 
 __all__ = [
     "REST",
@@ -30,4 +30,5 @@ __all__ = [
     "rollout_rows",
     "shortened",
     "units_of",
+    "word_scores",
 ]

@@ -14,6 +14,7 @@ from .alignment import (
     saliency_rho,
 )
 from .comparison import (
+    MEASURES,
     agreement,
     agreement_matrix,
     agreement_with,
@@ -21,16 +22,25 @@ from .comparison import (
     kendall,
     kendall_tau,
     kept_places,
+    pearson,
     spearman,
 )
 from .evidence import Evidence, evidence, scores_of
 from .faithfulness import Curve, aopc, comprehensiveness, curve, log_odds, sufficiency
-from .probing import anisotropy, compression, layer_features, mean_cosine
+from .probing import (
+    anisotropy,
+    compression,
+    compression_by_layer,
+    layer_features,
+    mean_cosine,
+    outlier_weights,
+)
 from .report import SEEDS, ReportPart, faithfulness, faithfulness_report
 from .table import FAITHFULNESS, METRICS, Choice, choices, get_metric
 
 __all__ = [
     "FAITHFULNESS",
+    "MEASURES",
     "METRICS",
     "SEEDS",
     "Choice",
@@ -46,6 +56,7 @@ __all__ = [
     "choices",
     "comprehensiveness",
     "compression",
+    "compression_by_layer",
     "cue_ap",
     "cue_dot",
     "curve",
@@ -61,6 +72,8 @@ __all__ = [
     "layer_features",
     "log_odds",
     "mean_cosine",
+    "outlier_weights",
+    "pearson",
     "precision_at_k",
     "probes_needed",
     "saliency_rho",

@@ -26,6 +26,13 @@ def spearman(first: NDArray[Any], second: NDArray[Any]) -> float:
     return float(stats.spearmanr(first, second).statistic)
 
 
+def pearson(first: NDArray[Any], second: NDArray[Any]) -> float:
+    """Pearson's correlation; NaN where one of the two is constant."""
+    if len(first) < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
+        return float("nan")
+    return float(np.corrcoef(first, second)[0, 1])
+
+
 def kendall_tau(first: NDArray[Any], second: NDArray[Any]) -> float:
     """Kendall's tau-b; NaN where one of the two is constant."""
     if len(first) < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from ..blocks import StageName
-from ..errors import InputError
-from ..models import Case, as_it_was, check_focus
+from ..errors import InputError, UnsupportedMethodError
+from ..models import Case, as_it_was, check_focus, encode, open_source
+from .comparison import pearson
 from .evidence import Values
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Shares of the data, in percent, at which the online code trains its next probe.
 BLOCKS = (0.8, 1.6, 3.2, 6.25, 12.5, 25.0, 50.0, 100.0)
@@ -93,37 +97,118 @@ def mean_cosine(vectors: NDArray[Any], *, pairs: int = 1000, seed: int = 0) -> f
 
 
 @as_it_was
+def compression_by_layer(
+    model: Any,
+    texts: Sequence[str],
+    labels: Sequence[Any],
+    *,
+    tokenizer: Any = None,
+    focus: Any = None,
+    seed: int = 0,
+) -> Values:
+    """`compression` of what each layer holds at the focus token, [layers + 1]; first the
+    embeddings. `model` is all that `explain` takes."""
+    if len(texts) != len(labels):
+        raise InputError(f"There are {len(labels)} labels for {len(texts)} texts.")
+    source = open_source(model, tokenizer)
+    cases = (Case(source, encode(source, text)) for text in texts)
+    features = np.stack([layer_features(case, focus) for case in cases])
+    return np.array(
+        [compression(features[:, k], labels, seed=seed) for k in range(features.shape[1])]
+    )
+
+
+@as_it_was
 def anisotropy(
-    cases: Sequence[Case], *, stage: StageName = "res_ln", pairs: int = 1000, seed: int = 0
+    model: Any,
+    texts: Sequence[str] | None = None,
+    *,
+    tokenizer: Any = None,
+    stage: StageName = "res_ln",
+    pairs: int = 1000,
+    seed: int = 0,
 ) -> dict[str, Values]:
     """Mean cosine of random pairs, per layer, over the tokens of some texts.
 
-    Returns "outputs": of the layers' outputs, and "transformed": of the transformed vectors
-    u_ij = scale_i sum_h A^h_ij g^h_j (with the residual where i = j) at a stage of the block.
+    Returns "outputs": of the outputs y_i of the attention block (at the stage; what the
+    transformed vectors of a token and the biases add up to), and "transformed": of the
+    transformed vectors u_ij = scale_i sum_h A^h_ij g^h_j (with the residual where i = j).
 
     For the transformed vectors a random sample of (i, j) in each text is built: all n^2 of
     them are never held.
+
+    Args:
+        model: all that `explain` takes; or, without texts, a list of cases.
+        texts: some hundred are enough.
+        stage: "z", "res", "res_ln" or "enc" of the block.
+        pairs: how many pairs of vectors are compared in each layer.
+
+    >>> from mixwidget import demo, metrics
+    >>> found = metrics.anisotropy(demo.load()[0], ["not bad", "a thin plot"])
+    >>> len(found["outputs"])
+    4
     """
-    if not cases:
+    if texts is None:
+        cases = list(model) if isinstance(model, list | tuple) else []
+    else:
+        source = open_source(model, tokenizer)
+        given = [texts] if isinstance(texts, str) else list(texts)
+        cases = [Case(source, encode(source, text)) for text in given]
+    if not cases or not all(isinstance(case, Case) for case in cases):
         raise InputError("Give at least one text.")
     generator = np.random.default_rng(seed)
-    layers = len(cases[0].trace())
+    count = 0
     sample = max(2, -(-2 * pairs // len(cases)))
-    outputs: list[list[Values]] = [[] for _ in range(layers)]
-    transformed: list[list[Values]] = [[] for _ in range(layers)]
+    outputs: dict[int, list[Values]] = {}
+    transformed: dict[int, list[Values]] = {}
     for case in cases:
-        n = case.trace().tokens
+        trace = case.trace()
+        n, count = trace.tokens, len(trace)
         rows, columns = (torch.from_numpy(generator.integers(0, n, sample)) for _ in range(2))
-        for layer in case.trace().attending:
-            block = case.trace().block(layer)
-            outputs[layer].append(block.output.double().cpu().numpy())
-            vectors = _transformed(block, block.stage(stage), rows, columns)
-            transformed[layer].append(vectors.double().cpu().numpy())
+        for layer in trace.attending:
+            block = trace.block(layer)
+            made = block.stage(stage)
+            vectors = _transformed(block, made, rows, columns)
+            for held, some in ((outputs, made.total), (transformed, vectors)):
+                held.setdefault(layer, []).append(some.detach().double().cpu().numpy())
 
-    def summary(held: list[list[Values]]) -> Values:
-        return np.array([mean_cosine(np.concatenate(one), pairs=pairs, seed=seed) for one in held])
+    def summary(held: dict[int, list[Values]]) -> Values:
+        found = np.full(count, np.nan)
+        for layer, some in held.items():
+            found[layer] = mean_cosine(np.concatenate(some), pairs=pairs, seed=seed)
+        return found
 
     return {"outputs": summary(outputs), "transformed": summary(transformed)}
+
+
+@as_it_was
+def outlier_weights(model: Any, *, tokenizer: Any = None, sigmas: float = 3.0) -> pd.DataFrame:
+    """How the outlying weights of the two norms of each layer go together (GlobEnc, Figure 5).
+
+    A feature is an outlier if its weight in one of the norms lies `sigmas` standard deviations or
+    more from that norm's mean. One row a layer: `outliers` (how many), `pearson` of the two
+    norms' weights on them, `pearson_all` on all features. Norms that follow the residual sums
+    only; a layer without two of them is left out.
+    """
+    import pandas as pd
+
+    source = open_source(model, tokenizer)
+    trace = Case(source, encode(source, "a")).trace()
+    rows = []
+    for layer in trace.attending:
+        block = trace.block(layer)
+        norms = [getattr(block, name, None) for name in ("norm1", "norm2")]
+        weights = [norm.gamma.double().cpu().numpy() for norm in norms if norm is not None]
+        if len(weights) < 2 or getattr(block.spec, "wiring", None) != "post":
+            continue
+        far = [abs(w - w.mean()) >= sigmas * w.std() for w in weights]
+        chosen = far[0] | far[1]
+        row: dict[str, float] = {"layer": layer, "outliers": int(chosen.sum())}
+        row["pearson"] = pearson(weights[0][chosen], weights[1][chosen])
+        rows.append({**row, "pearson_all": pearson(*weights)})
+    if not rows:
+        raise UnsupportedMethodError("This model has no layers with two norms after its sums.")
+    return pd.DataFrame(rows)
 
 
 def _transformed(block: Any, stage: Any, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:

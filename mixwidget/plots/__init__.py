@@ -12,7 +12,7 @@ from .graph import draw_graph
 from .heads import plot_head_masks
 from .html import html_of
 from .maps import draw_layers, draw_map, draw_multiples
-from .metrics import plot_agreement, plot_curves, plot_layers
+from .metrics import plot_agreement, plot_band, plot_curves, plot_grid, plot_layers
 from .text import draw_text
 
 if TYPE_CHECKING:
@@ -24,8 +24,10 @@ __all__ = [
     "Picture",
     "html_of",
     "plot_agreement",
+    "plot_band",
     "plot_curves",
     "plot_explanation",
+    "plot_grid",
     "plot_head_masks",
     "plot_layers",
 ]

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..metrics import agreement_matrix
+from ..metrics import MEASURES, agreement_matrix
 from .canvas import Picture
 from .colours import scale_for
 
@@ -79,6 +79,54 @@ def plot_curves(curves: Mapping[str, Any], *, title: str | None = None) -> Figur
     return _finish_curves(figure, axes, title)
 
 
+def plot_band(
+    bands: Mapping[str, tuple[Any, Any, Any, Any]], *, title: str | None = None
+) -> Figure:
+    """Removal curves with bands: {name: (shares, middle, low, high)}."""
+    if not bands:
+        raise InputError("There is no curve to draw.")
+    figure, axes = _axes(5.2, 3.4)
+    for number, (name, (shares, middle, low, high)) in enumerate(bands.items()):
+        _band(axes, shares, middle, low, high, name, _style(number))
+    return _finish_curves(figure, axes, title)
+
+
+def plot_grid(
+    values: Mapping[str, Sequence[float]], *, label: str = "", title: str | None = None
+) -> Figure:
+    """A metric by method (down) and layer (across), as shades with their numbers.
+
+    Args:
+        values: {method: one value for each layer}.
+        label: what the values are.
+
+    >>> from mixwidget.plots import plot_grid
+    >>> len(plot_grid({"alti": [0.2, 0.4], "random": [0.1, 0.1]}).axes[0].texts)
+    4
+    """
+    if not values:
+        raise InputError("There is nothing to draw.")
+    longest = max(len(row) for row in values.values())
+    table = np.full((len(values), longest), np.nan)
+    for number, row in enumerate(values.values()):
+        table[number, : len(row)] = row
+    figure = Picture(figsize=(2.6 + 0.48 * longest, 1.3 + 0.3 * len(values)), layout="constrained")
+    axes = figure.subplots()
+    known = table[np.isfinite(table)]
+    scale = scale_for(known, signed=bool((known < 0).any()))
+    image = axes.imshow(table, cmap=scale.colours, norm=scale.norm, aspect="auto")
+    axes.set_xticks(range(longest), [str(layer) for layer in range(longest)], fontsize=8)
+    axes.set_yticks(range(len(values)), [_plain(str(name)) for name in values], fontsize=8)
+    axes.set_xlabel("layer", fontsize=9)
+    for (down, across), value in np.ndenumerate(table):
+        if np.isfinite(value):
+            text, ink = f"{value:.2f}", scale.ink(value)
+            axes.text(across, down, text, ha="center", va="center", fontsize=7, color=ink)
+    figure.colorbar(image, ax=axes, shrink=0.8).ax.tick_params(labelsize=8)
+    axes.set_title(_plain(title or label), loc="left", fontsize=10)
+    return figure
+
+
 def _plot_report(report: Mapping[str, Any], title: str | None) -> Figure:
     figure, axes = _axes(5.2, 3.4)
     shares = report["start"]["shares"]
@@ -125,16 +173,22 @@ def _finish_curves(
 
 
 def plot_agreement(
-    explanations: Sequence[Explanation],
+    explanations: Sequence[Explanation] | pd.DataFrame,
     measure: str = "spearman",
     *,
+    names: Sequence[str] | None = None,
+    method: str | None = None,
     special: bool = False,
     title: str | None = None,
 ) -> Figure:
-    """How far methods agree with each other on one text, as a matrix.
+    """How far explanations agree with each other, as a matrix.
 
     Args:
+        explanations: of one text, by several methods or of several models; or a frame from
+            `benchmark` with the metric "agreement": means over texts.
         measure: "spearman", "kendall", or "jaccard" of the top 25%.
+        names: what to call them; None: by their methods, of a frame by what it names.
+        method: of a frame of several models, which method's agreement; None: the only one.
         special: whether special tokens count.
 
     >>> from mixwidget import demo, explain, plot_agreement
@@ -143,18 +197,25 @@ def plot_agreement(
     >>> len(plot_agreement(found).axes[0].get_xticklabels())
     3
     """
-
-    if len(explanations) < 2:
-        raise InputError("Agreement is between two explanations or more.")
-    values = agreement_matrix(explanations, measure, special=special)
-    names = [_plain(explanation.method) for explanation in explanations]
-    side = 1.6 + 0.42 * len(names)
+    if hasattr(explanations, "columns"):
+        values, called = _agreements_in(explanations, measure, method)
+    else:
+        if len(explanations) < 2:
+            raise InputError("Agreement is between two explanations or more.")
+        values = agreement_matrix(explanations, measure, special=special)
+        called = [explanation.method for explanation in explanations]
+    if names is not None:
+        if isinstance(names, str) or len(names) != len(called):
+            raise InputError(f"names must be {len(called)} names, one for each.")
+        called = [str(name) for name in names]
+    labels = [_plain(name) for name in called]
+    side = 1.6 + 0.42 * len(labels)
     figure = Picture(figsize=(side + 1.2, side), layout="constrained")
     axes = figure.subplots()
     scale = scale_for(np.ones(1), signed=measure != "jaccard")
     image = axes.imshow(values, cmap=scale.colours, norm=scale.norm)
-    axes.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=8)
-    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.set_xticks(range(len(labels)), labels, rotation=45, ha="right", fontsize=8)
+    axes.set_yticks(range(len(labels)), labels, fontsize=8)
     for (row, column), value in np.ndenumerate(values):
         if np.isnan(value):
             continue
@@ -163,6 +224,33 @@ def plot_agreement(
     figure.colorbar(image, ax=axes, shrink=0.8, label=_plain(measure)).ax.tick_params(labelsize=8)
     axes.set_title(_plain(title or f"agreement: {measure}"), loc="left", fontsize=10)
     return figure
+
+
+def _agreements_in(
+    frame: Any, measure: str, method: str | None
+) -> tuple[NDArray[np.float64], list[str]]:
+    """The matrix of a benchmark's means, and the names of its rows."""
+    if measure not in MEASURES:
+        raise InputError(f"measure is {measure!r}; it can be {', '.join(MEASURES)}.")
+    rows = frame[frame["example"].isna() & frame["metric"].str.startswith(f"agreement_{measure}")]
+    side = "model" if "model" in frame else "method"
+    if side == "model":
+        known = list(dict.fromkeys(rows["method"]))
+        if method is None and len(known) > 1:
+            raise InputError(f"Say whose agreement: method= one of {', '.join(known)}.")
+        rows = rows if method is None else rows[rows["method"] == method]
+    pairs = [tuple(str(pair).split(" ~ ")) for pair in rows[side]]
+    if not pairs or rows["metric"].nunique() != 1 or any(len(pair) != 2 for pair in pairs):
+        raise InputError(
+            f"The frame must hold one agreement_{measure}: benchmark([model, other], texts, "
+            'metrics=["agreement"]).'
+        )
+    names = list(dict.fromkeys(name for pair in pairs for name in pair))
+    values = np.eye(len(names))
+    for (one, other), mean in zip(pairs, rows["mean"], strict=True):
+        i, j = names.index(one), names.index(other)
+        values[i, j] = values[j, i] = mean
+    return values, names
 
 
 def plot_layers(

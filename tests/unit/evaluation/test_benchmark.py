@@ -248,6 +248,18 @@ def test_answers_to_questions():
     )
     place = [t.position for t in e.tokens if t == "thin"]
     assert frame["mean"][0] == metrics.precision_at_k(e, place, k=3)
+    asked = {"tokenizer": tokenizer, "methods": ["raw_attention"], "metrics": [metric]}
+    of_answer = run(model, [squad], target="label", **asked)  # the right one, whatever it predicts
+    gold = mixwidget.explain(
+        model,
+        squad["question"],
+        "raw_attention",
+        tokenizer=tokenizer,
+        text_pair=context,
+        target=(place[0], place[0]),
+    )
+    assert gold.focus == place[0]
+    assert of_answer["mean"][0] == metrics.precision_at_k(gold, place, k=3)
     with pytest.raises(InputError, match="not in the text"):
         read_examples([{"text": "a", "answer": "b"}])
 
@@ -331,16 +343,16 @@ def test_what_was_finished_survives_a_killed_worker(model, here, tmp_path):
 
 @pytest.mark.slow
 def test_workers_that_do_not_see_our_files_are_sent_the_model(model, here, monkeypatch):
-    from mixwidget.evaluation import evaluate
+    from mixwidget.evaluation import campaign
 
-    real = evaluate.reference
+    real = campaign.reference
 
     def hidden(*arguments):
         ref, data = real(*arguments)
         Path(ref.path).unlink()
         return ref, data
 
-    monkeypatch.setattr(evaluate, "reference", hidden)
+    monkeypatch.setattr(campaign, "reference", hidden)
     with pools.spawned(1) as executor:
         pd.testing.assert_frame_equal(
             numbers(run(model, executor=executor)), numbers(here), rtol=1e-5

@@ -8,7 +8,7 @@ import torch
 
 from mixwidget import metrics
 from mixwidget.engine import prepare
-from mixwidget.errors import InputError
+from mixwidget.errors import InputError, UnsupportedMethodError
 from mixwidget.metrics.probing import _transformed
 from tests.lib import tiny
 
@@ -82,3 +82,61 @@ def test_transformed_vectors_add_up_and_have_an_anisotropy(family):
         assert bool((np.abs(values) <= 1).all())
     with pytest.raises(InputError, match="at least one"):
         metrics.anisotropy([])
+
+
+def test_anisotropy_takes_texts_and_looks_at_the_attention_blocks():
+    model, tokenizer = tiny.model("bert"), tiny.tokenizer()
+    texts = [TEXT, "we saw a deep plot"]
+    found = metrics.anisotropy(model, texts, tokenizer=tokenizer, pairs=300)
+    cases = [prepare(model, text, tokenizer=tokenizer) for text in texts]
+    for layer, value in enumerate(found["outputs"]):
+        outputs = [case.trace().block(layer).block_output.double().numpy() for case in cases]
+        expected = metrics.mean_cosine(np.concatenate(outputs), pairs=300)
+        assert value == pytest.approx(expected, abs=1e-6)
+    same = metrics.anisotropy(cases, pairs=300)
+    np.testing.assert_array_equal(same["transformed"], found["transformed"])
+    with pytest.raises(InputError, match="at least one text"):
+        metrics.anisotropy(model, [], tokenizer=tokenizer)
+
+
+def test_outlying_weights_of_two_norms():
+    model, tokenizer = tiny.model("bert"), tiny.tokenizer()
+    with torch.no_grad():
+        for k, layer in enumerate(model.bert.encoder.layer):
+            for norm in (layer.attention.output.LayerNorm, layer.output.LayerNorm):
+                norm.weight.normal_(1, 0.01)
+            layer.attention.output.LayerNorm.weight[[3, 7, 9]] = torch.tensor([3.0, 2.0, 2.5])
+            layer.output.LayerNorm.weight[[3, 7, 9]] = torch.tensor([-1.0, 0.0, -0.5 + k])
+    found = metrics.outlier_weights(model, tokenizer=tokenizer, sigmas=2.0)
+    assert list(found.layer) == [0, 1, 2]
+    assert found.outliers[0] >= 3
+    assert found.pearson[0] < -0.9  # where one is far up, the other is far down
+    layer = model.bert.encoder.layer[1]
+    pair = [
+        n.weight.detach().double().numpy()
+        for n in (layer.attention.output.LayerNorm, layer.output.LayerNorm)
+    ]
+    assert found.pearson_all[1] == pytest.approx(np.corrcoef(*pair)[0, 1])
+    with pytest.raises(UnsupportedMethodError, match="two norms"):
+        metrics.outlier_weights(tiny.model("gpt2"), tokenizer=tokenizer)
+
+
+def test_compression_by_layer_is_that_of_the_features():
+    model, tokenizer = tiny.model("bert"), tiny.tokenizer()
+    texts = [
+        "the film is bad",
+        "a good plot",
+        "we saw it",
+        "a deep film",
+        "never boring",
+        "bad",
+    ] * 3
+    labels = [0, 1, 0, 1, 1, 0] * 3
+    found = metrics.compression_by_layer(model, texts, labels, tokenizer=tokenizer)
+    features = [
+        metrics.layer_features(prepare(model, text, tokenizer=tokenizer))[2] for text in texts
+    ]
+    assert found[2] == pytest.approx(metrics.compression(np.stack(features), labels))
+    assert len(found) == 4
+    with pytest.raises(InputError, match="labels for"):
+        metrics.compression_by_layer(model, texts, labels[1:], tokenizer=tokenizer)
