@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from .catalogue import methods
 from .defined import check_defined
-from .head_masks import HeadMasks, head_masks
+from .head_masks import head_masks
 from .ids import MethodId
+from .masks import HeadMasks
 from .recommended import first_choices, recommended
 from .registry import ONE_BACK, Method, all_methods, get_method
 from .run import Run

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,99 +14,17 @@ from numpy.typing import NDArray
 from ..demo import FOLDER
 from ..errors import InputError, MissingExtraError, UnsupportedMethodError
 from ..models import encode, open_source, record
+from .masks import POSITIONAL_SHARE, RELATIONS, SYNTACTIC_MARGIN, Array, HeadMasks, random_mask
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from ..models import Encoding, Trace
     from ..tokens import Token
     from .run import Run
 
-Array = NDArray[np.floating]
+__all__ = ["FILE", "HeadMasks", "head_masks", "masks_for", "random_mask", "tokens_of_words"]
 
-RELATIONS = ("nsubj", "obj", "amod", "advmod")
 _SPELLINGS = {"dobj": "obj"}  # spaCy's English pipelines call the object by its older name
-SYNTACTIC_MARGIN = 0.1
-POSITIONAL_SHARE = 0.8
 FILE = "head_masks.json"
-
-
-@dataclass(frozen=True)
-class HeadMasks:
-    """Heads of a model by what they follow. L layers, H heads.
-
-    Attributes:
-        syntactic, positional: [L, H] of 0 and 1.
-        syntactic_shares: [4, L, H] by relation, in the order of `relations`: share of words
-            whose most attended token is in the word they depend on.
-        offset_shares: [4] share of these words whose head is at the relation's commonest
-            distance: what a head gains by looking there and knowing no syntax.
-        positional_shares: [L, H] share of tokens whose most attended token is at the head's
-            commonest distance, which is `offsets` [L, H].
-        words: [4] how many words each relation was counted on; `tokens` likewise.
-    """
-
-    syntactic: NDArray[np.int8]
-    positional: NDArray[np.int8]
-    syntactic_shares: Array
-    offset_shares: Array
-    positional_shares: Array
-    offsets: NDArray[np.int64]
-    words: NDArray[np.int64]
-    tokens: int
-    relations: tuple[str, ...] = RELATIONS
-
-    @property
-    def mask(self) -> NDArray[np.int8]:
-        """Heads that are either, [L, H]: what `mask_lrp(mask=...)` takes."""
-        return np.maximum(self.syntactic, self.positional)
-
-    def random(self, seed: int = 0) -> NDArray[np.int8]:
-        """A mask of as many heads, drawn at random: the control."""
-        return random_mask(self.mask, seed)
-
-    def plot(self) -> Figure:
-        """The layer-by-head grid: share of fixed offset, best gain over it by syntax, mask."""
-        from ..plots import plot_head_masks
-
-        return plot_head_masks(self)
-
-    def save(self, path: str | Path) -> None:
-        """Write as JSON."""
-        plain = {name: _listed(value) for name, value in vars(self).items()}
-        Path(path).write_text(json.dumps(plain, indent=1) + "\n")
-
-    @classmethod
-    def load(cls, path: str | Path) -> HeadMasks:
-        """Read what `save` wrote."""
-        plain = json.loads(Path(path).read_text())
-        kinds = {
-            "syntactic": np.int8,
-            "positional": np.int8,
-            "offsets": np.int64,
-            "words": np.int64,
-        }
-        arrays = {
-            name: np.asarray(value, dtype=kinds.get(name, np.float64))
-            for name, value in plain.items()
-            if name not in ("tokens", "relations")
-        }
-        return cls(**arrays, tokens=plain["tokens"], relations=tuple(plain["relations"]))
-
-
-def _listed(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        rounded = value if value.dtype.kind == "i" else value.round(4)
-        return rounded.tolist()
-    return list(value) if isinstance(value, tuple) else value
-
-
-def random_mask(like: Any, seed: int = 0) -> NDArray[np.int8]:
-    """A mask [L, H] with as many heads as another one, drawn at random."""
-    like = np.asarray(like)
-    mask = np.zeros(like.size, dtype=np.int8)
-    mask[: int((like > 0).sum())] = 1
-    return np.random.default_rng(seed).permutation(mask).reshape(like.shape)
 
 
 def head_masks(
@@ -115,6 +33,10 @@ def head_masks(
     nlp: Any = None,
     *,
     tokenizer: Any = None,
+    relations: Sequence[str] = RELATIONS,
+    margin: float = SYNTACTIC_MARGIN,
+    share: float = POSITIONAL_SHARE,
+    file: str | Path | None = None,
     progress: bool = True,
 ) -> HeadMasks:
     """Find the syntactic and the positional heads of a model on a corpus.
@@ -130,6 +52,10 @@ def head_masks(
         texts: the corpus; a few hundred sentences settle the shares.
         nlp: a spaCy pipeline with a parser, or the name of one; None takes the first English
             one that is installed.
+        relations: dependencies as the parser names them (`dobj` counts as `obj`).
+        margin, share: what a head has to exceed to be syntactic, positional.
+        file: a .json that keeps what was found, and gives it back at the next call with the same
+            model, texts and settings; masks of anything else in it are left and refused.
         progress: show a progress bar.
 
     >>> from mixwidget import demo, head_masks
@@ -141,16 +67,59 @@ def head_masks(
 
     if isinstance(texts, str) or not texts:
         raise InputError("texts must be a list of at least one text.")
+    wanted = _settings(relations, margin, share)
+    source = open_source(model, tokenizer)
+    made_of = "" if file is None else _fingerprint(source.model, texts, nlp, wanted)
+    if file is not None and Path(file).exists():
+        kept = HeadMasks.load(file)
+        if kept.made_of != made_of:
+            raise InputError(
+                f"{str(file)!r} holds masks of another model, other texts or other settings. Name "
+                "another file, or delete it."
+            )
+        return kept
     pipeline = _pipeline(nlp)
-    source = open_source(model, tokenizer).shadowed()
+    source = source.shadowed()
     counts: _Counts | None = None
     for text in tqdm(texts, desc="heads", disable=not progress):
         encoding = encode(source, text, truncate=True)
         trace = record(source.model, encoding.inputs, source.anatomy)
-        counts = counts or _Counts(len(trace), trace.heads)
+        counts = counts or _Counts(len(trace), trace.heads, wanted[0])
         counts.add(trace, encoding, pipeline(text))
     assert counts is not None
-    return counts.finished()
+    found = replace(counts.finished(margin, share), made_of=made_of)
+    if file is not None:
+        found.save(file)
+    return found
+
+
+def _settings(
+    relations: Sequence[str], margin: float, share: float
+) -> tuple[tuple[str, ...], float, float]:
+    """Checked, with relations by their present names."""
+    if isinstance(relations, str) or not relations:
+        raise InputError("relations must be a list of at least one dependency.")
+    named = tuple(dict.fromkeys(_SPELLINGS.get(one, one) for one in relations))
+    for name, value in (("margin", margin), ("share", share)):
+        if not 0 <= value <= 1:
+            raise InputError(f"{name} is {value!r}; it is a share from 0 to 1.")
+    return named, margin, share
+
+
+def _fingerprint(model: Any, texts: Sequence[str], nlp: Any, settings: Any) -> str:
+    """Of what masks depend on: weights, texts, parser, settings."""
+    import torch
+
+    digest = hashlib.sha256()
+    for name, tensor in model.state_dict().items():
+        digest.update(name.encode())
+        whole = tensor.detach().cpu().contiguous().reshape(-1)
+        digest.update(memoryview(whole.view(torch.uint8).numpy()))
+    told = getattr(nlp, "meta", None) or {}
+    parser = (told.get("lang"), told.get("name"), told.get("version")) if told else nlp
+    digest.update(repr((list(texts), parser if told or isinstance(nlp, str) else "")).encode())
+    digest.update(repr(settings).encode())
+    return digest.hexdigest()[:32]
 
 
 def _pipeline(nlp: Any) -> Any:
@@ -179,8 +148,9 @@ def _pipeline(nlp: Any) -> Any:
 class _Counts:
     """Running counts over a corpus."""
 
-    def __init__(self, layers: int, heads: int) -> None:
-        kinds = len(RELATIONS)
+    def __init__(self, layers: int, heads: int, relations: tuple[str, ...]) -> None:
+        self.relations = relations
+        kinds = len(relations)
         self.hits = np.zeros((kinds, layers, heads))
         self.words = np.zeros(kinds, dtype=np.int64)
         self.distances: list[dict[int, int]] = [{} for _ in range(kinds)]
@@ -193,9 +163,9 @@ class _Counts:
         for word in doc:
             relation = _SPELLINGS.get(word.dep_, word.dep_)
             own, head = places.get(word.i, []), places.get(word.head.i, [])
-            if relation not in RELATIONS or word.head.i == word.i or not own or not head:
+            if relation not in self.relations or word.head.i == word.i or not own or not head:
                 continue
-            kind = RELATIONS.index(relation)
+            kind = self.relations.index(relation)
             most = weights[:, :, own].mean(2).argmax(-1)  # [L, H]
             self.hits[kind] += np.isin(most, head)
             self.words[kind] += 1
@@ -203,7 +173,7 @@ class _Counts:
             seen = self.distances[kind]
             seen[distance] = seen.get(distance, 0) + 1
 
-    def finished(self) -> HeadMasks:
+    def finished(self, margin: float, share: float) -> HeadMasks:
         words = np.maximum(self.words, 1)
         shares = self.hits / words[:, None, None]
         common = np.array([max(seen.values(), default=0) for seen in self.distances]) / words
@@ -211,14 +181,18 @@ class _Counts:
         counted = (self.words > 0)[:, None, None]
         best, offsets = self.positions.best()
         return HeadMasks(
-            syntactic=np.any((gains > SYNTACTIC_MARGIN) & counted, axis=0).astype(np.int8),
-            positional=(best > POSITIONAL_SHARE).astype(np.int8),
+            syntactic=np.any((gains > margin) & counted, axis=0).astype(np.int8),
+            positional=(best > share).astype(np.int8),
             syntactic_shares=shares,
             offset_shares=common,
             positional_shares=best,
             offsets=offsets,
             words=self.words,
             tokens=self.positions.rows,
+            relations=self.relations,
+            distances=dict(zip(self.relations, self.distances, strict=True)),
+            margin=margin,
+            share=share,
         )
 
 

@@ -14,6 +14,7 @@ import torch
 from mixwidget import HeadMasks, demo, explain, head_masks
 from mixwidget.errors import InputError, MissingExtraError
 from mixwidget.methods.head_masks import FILE, random_mask, tokens_of_words
+from mixwidget.methods.masks import corrupted_mask
 from mixwidget.models import encode, open_source
 from tests.lib import tiny
 
@@ -140,6 +141,70 @@ def test_random_masks_of_equal_size() -> None:
     assert drawn.sum() == 3
     np.testing.assert_array_equal(drawn, random_mask(mask, 3))
     assert any((random_mask(mask, seed) != drawn).any() for seed in range(5))
+
+
+def test_thresholds_and_relations_are_yours() -> None:
+    relations = {4: ("nsubj", 1), 2: ("dobj", 1), 0: ("det", 1)}
+    given: dict[str, Any] = {"tokenizer": tiny.tokenizer(), "progress": False}
+    parse = parser(relations)
+    found = head_masks(constructed(), TEXTS, parse, relations=["det", "dobj"], **given)
+    assert found.relations == ("det", "obj")
+    assert found.words.tolist() == [3, 3]
+    assert found.distances == {"det": {1: 3}, "obj": {-1: 3}}
+    strict = head_masks(constructed(), TEXTS, parse, share=1.0, **given)
+    assert strict.positional.sum() == 0  # more than all of them never
+    loose = head_masks(constructed(), TEXTS, parse, margin=0.0, share=0.0, **given)
+    assert loose.positional.all()
+    assert (loose.margin, loose.share) == (0.0, 0.0)
+    for wrong in ({"relations": "det"}, {"relations": []}, {"margin": 2}, {"share": -1}):
+        with pytest.raises(InputError, match=next(iter(wrong))):
+            head_masks(constructed(), TEXTS, parse, **wrong, **given)
+
+
+def test_how_far_on_words_depend() -> None:
+    relations = {4: ("nsubj", 1), 2: ("dobj", 1)}
+    found = head_masks(
+        constructed(), TEXTS, parser(relations), tokenizer=tiny.tokenizer(), progress=False
+    )
+    table = found.distance_shares()
+    assert list(zip(table.relation, table.distance, table["count"], table.share, strict=True)) == [
+        ("nsubj", -3, 3, 1.0),
+        ("obj", -1, 3, 1.0),
+    ]
+
+
+def test_a_corrupted_mask_lets_other_heads_in() -> None:
+    mask = np.array([[1, 0, 0, 1], [0, 1, 0, 0]])
+    for rate, more in ((0.0, 0), (0.4, 2), (1.0, 5)):
+        made = corrupted_mask(mask, rate, 1)
+        assert made.sum() == 3 + more
+        assert (made >= mask).all()
+    assert (corrupted_mask(mask, 0.4, 1) == corrupted_mask(mask, 0.4, 1)).all()
+    assert mask.sum() == 3
+    with pytest.raises(InputError, match="rate is 2"):
+        corrupted_mask(mask, 2)
+
+
+def test_masks_are_kept_in_a_file(tmp_path: Path) -> None:
+    asked = []
+
+    def parse(text: str) -> Any:
+        asked.append(text)
+        return parser({2: ("dobj", 1)})(text)
+
+    given: dict[str, Any] = {"tokenizer": tiny.tokenizer(), "progress": False}
+    given["file"] = tmp_path / "masks.json"
+    found = head_masks(constructed(), TEXTS, parse, **given)
+    again = head_masks(constructed(), TEXTS, parse, **given)
+    assert asked == TEXTS
+    np.testing.assert_array_equal(again.mask, found.mask)
+    assert again.distances == found.distances
+    before = given["file"].read_text()
+    for other in ({"texts": TEXTS[1:]}, {"share": 0.5}, {"model": tiny.model("bert")}):
+        call = {"model": constructed(), "texts": TEXTS, **other}
+        with pytest.raises(InputError, match="another model, other texts or other settings"):
+            head_masks(nlp=parse, **call, **given)
+    assert given["file"].read_text() == before
 
 
 def found_masks() -> HeadMasks:
