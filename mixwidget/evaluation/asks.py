@@ -99,13 +99,17 @@ def words(made: Explanation, case: Case, known: Known) -> dict[str, Any]:
 def hta(
     made: Explanation, case: Case, known: Known, *, samples: int | None = None
 ) -> dict[str, Any]:
-    """Pearson's correlation of each layer's map with that of `hta`, rows normalised."""
+    """Pearson's correlation of each layer's map with that of `hta`: "hta" with rows normalised,
+    "hta_raw" of the maps as they are."""
     if made.maps is None:
         raise UnsupportedMethodError(f"{made.method} has no maps to compare with those of hta.")
     truth = evidence(made, case).explanation("hta", samples=samples).maps
     assert truth is not None
-    pairs = zip(normalise_rows(made.maps), normalise_rows(truth), strict=True)
-    return {"pearson": [pearson(one.ravel(), other.ravel()) for one, other in pairs]}
+    shares = normalise_rows(made.maps), normalise_rows(truth)
+    return {
+        name: [pearson(one.ravel(), other.ravel()) for one, other in zip(*maps, strict=True)]
+        for name, maps in (("hta", shares), ("hta_raw", (made.maps, truth)))
+    }
 
 
 ASKS: dict[str, Callable[..., dict[str, Any]]] = {

@@ -51,7 +51,8 @@ def study(
             that take a `layer`: "saliency_rho", "blank_out_rho", "cue_dot", "cue_ap",
             "probes_needed", and the faithfulness metrics.
         ask: one or several of "layers" (the metrics by layer), "curves" (removal curves),
-            "words" (word scores), "hta" (Pearson of each layer's map with `hta`'s).
+            "words" (word scores), "hta" (Pearson of each layer's map with `hta`'s, rows
+            normalised; "hta_raw": as they are).
         samples: of `hta`; None is exact, and slow.
         by: how curves remove a token.
 
@@ -83,7 +84,7 @@ def study(
     work = Campaign(models, examples, unit, executor, cache, chunk_size, progress)
     found = dict(zip((one.name for one in models), work.rows(), strict=True))
     better = {one.label: get_metric(one.id).better for one in measured}
-    return _collected(found, examples, {**better, "hta": "higher"})
+    return _collected(found, examples, {**better, "hta": "higher", "hta_raw": "higher"})
 
 
 def _layered(metrics: Any) -> list[Choice]:
@@ -118,8 +119,9 @@ def _collected(
                 elif row.metric == "words":
                     spoken.setdefault((model, row.method), []).append((number, row.data))
                 elif row.metric == "hta":
-                    key = (model, row.method, "hta", "layer")
-                    values.setdefault(key, {})[number] = np.array(row.data["pearson"])
+                    for name, by_layer in row.data.items():
+                        key = (model, row.method, name, "layer")
+                        values.setdefault(key, {})[number] = np.array(by_layer)
                 else:
                     for metric, ways in row.data.items():
                         for how, by_layer in ways.items():

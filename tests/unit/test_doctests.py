@@ -23,6 +23,7 @@ PUBLIC = {
     "plot_layers": mixwidget.plot_layers,
     "register_family": mixwidget.register_family,
     "stream": mixwidget.stream,
+    "study": mixwidget.study,
 }
 
 

@@ -114,8 +114,11 @@ def test_maps_beside_those_of_hta():
     maps = [explain(model, text, id, tokenizer=tokenizer).maps for id in ("globenc", "hta")]
     for layer, (one, other) in enumerate(zip(*maps, strict=True)):
         flat = [(m / m.sum(1, keepdims=True)).ravel() for m in (one, other)]
-        assert found["mean"][layer] == pytest.approx(stats.pearsonr(*flat).statistic, abs=1e-5)
-    assert set(found.metric) == {"hta"}
+        raw = stats.pearsonr(one.ravel(), other.ravel()).statistic
+        rows = found[found.layer == layer].set_index("metric")["mean"]
+        assert rows["hta"] == pytest.approx(stats.pearsonr(*flat).statistic, abs=1e-5)
+        assert rows["hta_raw"] == pytest.approx(raw, abs=1e-5)
+    assert set(found.metric) == {"hta", "hta_raw"}
 
 
 def test_cues_by_layer_of_gradients_too():
