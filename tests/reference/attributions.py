@@ -159,11 +159,9 @@ class Bart(Hand):
         return x
 
     def mixed(self, name: str, x: Tensor, read: Tensor, causal: bool) -> Tensor:
-        reads, heads = {"q": x, "k": read, "v": read}, self.config.encoder_attention_heads
+        reads = {"q": x, "k": read, "v": read}
         q, k, v = (
-            self.split(
-                self.linear(f"{name}.{part}_proj", given), self.config.encoder_attention_heads
-            )
+            self.split(self.linear(f"{name}.{part}_proj", given), self.heads)
             for part, given in reads.items()
         )
         context = self.attend(q, k, v, causal)[1].transpose(0, 1).flatten(1)

@@ -202,6 +202,7 @@ def test_what_would_not_fit_is_refused_before_anything_is_allocated(monkeypatch)
     """Estimated beforehand; the model does not run."""
     model = tiny.model("llama", "CausalLM")
     case = prepare(model, TEXT, tokenizer=tiny.tokenizer())
+    monkeypatch.setattr(memory, "_ALWAYS", 0)  # below that nobody asks the machine
     monkeypatch.setattr(memory, "available_bytes", lambda device: 10_000)
     monkeypatch.setattr(model, "forward", None)
     with pytest.raises(CostError, match=r"8 tokens.*GB are free"):
