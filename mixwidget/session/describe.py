@@ -22,7 +22,7 @@ from ..errors import (
 
 if TYPE_CHECKING:
     from ..methods import Method
-    from ..models import Case, Size
+    from ..models import Case, Size, Trace
     from ..tokens import Target
 
 _MOST_TARGETS = 20
@@ -90,7 +90,7 @@ def model_info(case: Case, predicted: Target, focus: int, adds_up: list[float]) 
         "name": Path(source.name).name if os.path.isabs(source.name) else source.name,
         "task": source.task,
         "layers": len(trace),
-        "layer_names": trace.names if any(trace.names) else [],
+        "layer_names": _layer_names(trace),
         "heads": trace.heads,
         "labels": source.labels,
         "prediction": None
@@ -109,6 +109,15 @@ def model_info(case: Case, predicted: Target, focus: int, adds_up: list[float]) 
         # Methods to begin with, and in a few words what each tells.
         "first": [{"id": id, "why": why} for id, why in first_choices(source)],
     }
+
+
+def _layer_names(trace: Trace) -> list[str]:
+    """What layers are called besides their numbers, and of those without attention how much of
+    what leaves them they wrote; empty where the number says all."""
+    names = [name.removeprefix(f"layer {k}").lstrip(", ") for k, name in enumerate(trace.names)]
+    for layer in sorted(set(range(len(trace))) - set(trace.attending)):
+        names[layer] += f", wrote {trace.written(layer):.0%} of what leaves it"
+    return names if any(names) else []
 
 
 def _rounded(share: float | None) -> float | None:

@@ -20,6 +20,7 @@ from mixwidget.engine import prepare
 from mixwidget.errors import UnsupportedModelError
 from mixwidget.models import record, shadow, spec_for
 from mixwidget.models.anatomy import Anatomy, probed
+from mixwidget.session.describe import model_info
 from tests.lib import tiny
 from tests.models.test_sacred import fingerprint
 
@@ -200,6 +201,13 @@ def test_layers_that_do_not_attend_are_named_with_their_share():
         assert 0 < share < 1
         np.testing.assert_array_equal(e.maps[layer], np.eye(8))
     assert not np.array_equal(e.maps[1], np.eye(8))
+    names = model_info(prepare(model, TEXT, tokenizer=tiny.tokenizer()), e.target, e.focus, [])
+    shares = e.info["without_attention"]
+    assert names["layer_names"] == [
+        f"without attention, wrote {shares[0]:.0%} of what leaves it",
+        "",
+        f"without attention, wrote {shares[2]:.0%} of what leaves it",
+    ]
 
 
 def test_a_stale_matrix_is_found_out():
