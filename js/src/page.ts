@@ -98,14 +98,18 @@ function measuredParts(
   );
   const waits = of("budget");
   const parts: FaithfulnessPart[] = [{ ...start, methods: asked }];
-  if (waits.length > 0) return [...parts, ...of("curve"), ...waits];
+  // Where all of it would take long there are no random orders, and a verdict if few settled it.
+  if (waits.length > 0)
+    return [...parts, ...of("curve"), ...spoken(of("verdict"), asked), ...waits];
   parts.push(...curves, ...of("random"));
   const drawn = curves.flatMap((one) => (one.error === undefined ? [one.method] : []));
   for (const whole of of("agreement")) if (drawn.length > 1) parts.push(among(whole, drawn));
-  for (const whole of of("verdict"))
-    parts.push({ ...whole, text: whole.methods[asked[0] ?? ""] ?? "" });
-  return parts;
+  return [...parts, ...spoken(of("verdict"), asked)];
 }
+
+/** The verdicts, of the method that stands in front now. */
+const spoken = (verdicts: Of<"verdict">[], asked: string[]) =>
+  verdicts.map((whole) => ({ ...whole, text: whole.methods[asked[0] ?? ""] ?? "" }));
 
 /** The agreement of some of the methods. */
 function among(whole: AgreementPart, methods: string[]): AgreementPart {

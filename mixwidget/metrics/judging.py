@@ -46,12 +46,28 @@ def beaten(values: Mapping[str, float | None], floor: Part | None) -> dict[str, 
     return found
 
 
+def settled(id: str, curves: Sequence[Part], random: Sequence[float], seeds: int) -> bool:
+    """Whether random orders still to come cannot change which methods are clear of chance by a
+    measure."""
+    values = {other: list(random) if other == id else [] for other in FAITHFULNESS}
+    floor: Part = {"metrics": {other: {"values": some} for other, some in values.items()}}
+    for part in curves:
+        if part["metrics"][id] is None:
+            continue
+        if not random:
+            return False
+        worse, count = beaten({id: part["metrics"][id]}, floor)[id]
+        if worse < _CLEAR * seeds <= worse + seeds - count:
+            return False
+    return True
+
+
 def judge(shared: Evidence, title: str, curve: Part, floor: Part | None, moves: float) -> Part:
     """One method on one text.
 
     Args:
         curve: its part of the report.
-        floor: the part of the random orders.
+        floor: the part of the random orders; with "early" no more were asked than settle it.
         moves: the furthest that the probability went, whatever was removed.
 
     Returns:
@@ -73,7 +89,8 @@ def judge(shared: Evidence, title: str, curve: Part, floor: Part | None, moves: 
         )
         return {"level": "unclear", "headline": "This text cannot tell.", "text": words, **said}
     clear = sum(worse >= _CLEAR * count for worse, count in beats.values())
-    parts = [_effect(shared, curve), _measures(beats, clear), _empty(shared, curve)]
+    early = floor is not None and bool(floor.get("early"))
+    parts = [_effect(shared, curve), _measures(beats, clear, early), _empty(shared, curve)]
     if clear == 0:
         level, headline = "chance", "No better than chance here."
     elif 2 * clear > len(beats):
@@ -111,13 +128,14 @@ def _effect(shared: Evidence, curve: Part) -> str:
     return f"Without {what}, {target} {how} from {percent(values[0])} to {percent(values[place])}."
 
 
-def _measures(beats: Mapping[str, Sequence[int]], clear: int) -> str:
+def _measures(beats: Mapping[str, Sequence[int]], clear: int, early: bool) -> str:
     count, of = len(beats), _number(len(beats))
     if clear == 0:
         worse, all_ = beats.get("comprehensiveness") or next(iter(beats.values()))
         hurt = all_ - worse
         verb = "hurts" if hurt == 1 else "hurt"
-        return f"{hurt} of {all_} random removals {verb} the answer as much."
+        of = f"the first {all_}" if early else str(all_)
+        return f"{hurt} of {of} random removals {verb} the answer as much."
     if clear == count:
         return f"All {of} measures are clear of chance."
     isnt = f"{_number(count - clear)} {'is' if count - clear == 1 else 'are'} not"

@@ -11,24 +11,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..engine import explain_case
 from ..errors import CancelledError, MixwidgetError
 from ..explanation import Explanation
 from ..methods import get_method
-from ..models import By, Case, neutral_token
+from ..models import By, Case
 from .comparison import agreement_matrix
-from .evidence import Evidence, Removal, evidence
-from .faithfulness import REMOVAL_METRICS, curve_counts
+from .evidence import Evidence, evidence
 from .judging import judge
+from .orders import Orders, ReportPart
 from .table import FAITHFULNESS, get_metric
 
-ReportPart = dict[str, Any]
-
 SEEDS = 20  # random orders that make the floor
-# Of more tokens half of the points tell as much, where time is short.
-_LONG = 24
+# Random orders that go through the model together, and are told together.
+_TOGETHER = 5
 
 
 def faithfulness(
@@ -40,7 +37,7 @@ def faithfulness(
     params: Mapping[str, Mapping[str, Any]] | None = None,
     explanations: Mapping[str, Explanation] | None = None,
     by: By = "delete",
-    points: int = 21,
+    points: int | None = None,
     seeds: int = SEEDS,
     cancelled: Callable[[], bool] | None = None,
     budget: float | None = None,
@@ -51,59 +48,127 @@ def faithfulness(
         methods: ids; the first is the one in front and is measured first.
         params, explanations: by method; explanations of those that are computed.
         by: how all but log-odds remove a token; log-odds too, if it is a way of replacing.
-        points, seeds: points of each curve, at most; random orders that make the floor.
+        points, seeds: points of each curve, at most (None: as many as its text needs); random
+            orders that make the floor.
         cancelled: asked between passes; when it says True the work ends with CancelledError.
-        budget: seconds; what would take longer is not begun, and a part says how long it would.
+        budget: seconds, as `Cost` counts them: what would take longer is not begun, and a part
+            says how long it would. The count is of tokens and parameters, never of time gone by:
+            the same text gets the same verdict on any machine.
     """
-    check = _checker(cancelled)
-    found: dict[str, Explanation] = {}
-    curves: dict[str, ReportPart] = {}
-    shared: Evidence | None = None
-    floor: ReportPart | None = None
+    run = _Run(methods, by, points, seeds, _checker(cancelled))
+    made = explanations or {}
     for method in methods:
-        check()
+        run.check()
         try:
             options = dict((params or {}).get(method, {}))
-            made = (explanations or {}).get(method) or explain_case(
+            one = made.get(method) or explain_case(
                 case, method, target=target, focus=focus, cancelled=cancelled, **options
             )
-            if shared is None:
-                shared = evidence(made, case)
-                # Not by the clock: the same text gets the same verdict on any machine.
-                if budget is not None and len(shared.removable) > _LONG:
-                    points = points // 2 + 1
-                yield _start(shared, methods, by, points, seeds)
-            if not curves and (wait := _too_long(shared, 1, seeds + 1, points, budget)):
+            if run.orders is None:
+                run.begin(evidence(one, case))
+                yield run.start()
+            if wait := run.too_long(budget):
                 yield wait
                 return
-            curves[method] = _curve(shared, method, made.scores, by, points, check)
-            found[method] = made
-            yield curves[method]
+            yield run.curve(method, one)
         except CancelledError:
             raise
         except MixwidgetError as error:
             yield {"part": "curve", "method": method, "error": str(error)}
             continue
-        if floor is None:
-            rest = seeds + len(methods) - 1
-            if wait := _too_long(shared, rest, rest, points, budget):
-                yield wait
+        if not run.spares(budget):
+            yield from run.floor()
+    yield from run.conclusion(budget)
+
+
+class _Run:
+    """One measurement: what has been told so far, and what its end is made of."""
+
+    def __init__(
+        self,
+        methods: Sequence[str],
+        by: By,
+        points: int | None,
+        seeds: int,
+        check: Callable[[], None],
+    ) -> None:
+        self.methods, self.by, self.points, self.seeds = methods, by, points, seeds
+        self.check = check
+        self.orders: Orders | None = None
+        self.explained: dict[str, Explanation] = {}
+        self.curves: dict[str, ReportPart] = {}
+        self.random: ReportPart | None = None
+
+    def begin(self, shared: Evidence) -> None:
+        self.orders = Orders(shared, self.by, self.points, self.check)
+        self.cost = self.orders.cost
+        self.each = self.orders.size()
+
+    def start(self) -> ReportPart:
+        return _start(self._known(), self.methods, self.seeds)
+
+    def _known(self) -> Orders:
+        assert self.orders is not None
+        return self.orders
+
+    def spares(self, budget: float | None) -> bool:
+        """Whether all of it is more than the budget: then no order more is asked than settles
+        the verdict."""
+        rounds = self.seeds + len(self.methods)
+        return budget is not None and self.cost.seconds(rounds * self.each) > budget
+
+    def too_long(self, budget: float | None) -> ReportPart | None:
+        """Said where not even the methods' own orders fit."""
+        if budget is None or self.cost.seconds(len(self.methods) * self.each) <= budget:
+            return None
+        return self.rest(self.seeds + len(self.methods))
+
+    def rest(self, orders: int) -> ReportPart:
+        return {"part": "budget", "seconds": self.cost.told(orders * self.each)}
+
+    def curve(self, method: str, one: Explanation) -> ReportPart:
+        part = self._known().curve(method, one.scores)
+        self.curves[method], self.explained[method] = part, one
+        return part
+
+    def floor(self) -> Iterator[ReportPart]:
+        """The band of eight in ten random orders, surer with every few seeds; made once."""
+        if self.random is not None:
+            return
+        curves: list[list[float]] = []
+        values: list[ReportPart] = []
+        for first in range(0, self.seeds, _TOGETHER):
+            some = range(first, min(first + _TOGETHER, self.seeds))
+            for curve, found in self._known().random(some):
+                curves.append(curve)
+                values.append(found)
+            band = np.array(curves)
+            self.random = {
+                "part": "random",
+                "seeds": len(curves),
+                "mean": band.mean(0).tolist(),
+                "low": np.quantile(band, 0.1, axis=0).tolist(),
+                "high": np.quantile(band, 0.9, axis=0).tolist(),
+                "metrics": {id: _spread([one[id] for one in values]) for id in FAITHFULNESS},
+            }
+            yield self.random
+
+    def conclusion(self, budget: float | None) -> Iterator[ReportPart]:
+        if self.orders is None:
+            return
+        shared, curves = self.orders.shared, list(self.curves.values())
+        if self.random is None and curves:
+            left = self.cost.count(budget or 0.0) - len(curves) * self.each
+            found = self.orders.until_settled(curves, self.seeds, left)
+            if found is None:
+                yield self.rest(self.seeds)
                 return
-            for floor in _floor(shared, by, points, seeds, check):
-                yield floor
-    if shared is not None:
-        yield from _conclusion(shared, found, curves, floor)
-
-
-def _conclusion(
-    shared: Evidence,
-    found: Mapping[str, Explanation],
-    curves: Mapping[str, ReportPart],
-    floor: ReportPart | None,
-) -> Iterator[ReportPart]:
-    if len(found) > 1:
-        yield _agreement(list(found.values()))
-    yield _verdict(shared, list(curves.values()), floor)
+            yield _verdict(shared, curves, found, self.by)
+            yield self.rest(self.seeds)
+            return
+        if len(self.explained) > 1:
+            yield _agreement(list(self.explained.values()))
+        yield _verdict(shared, curves, self.random, self.by)
 
 
 def _checker(cancelled: Callable[[], bool] | None) -> Callable[[], None]:
@@ -125,14 +190,14 @@ def faithfulness_report(case: Case, methods: Sequence[str], **options: Any) -> R
     return report
 
 
-def _start(shared: Evidence, methods: Sequence[str], by: By, points: int, seeds: int) -> ReportPart:
-    counts = curve_counts(len(shared.removable), points)
+def _start(orders: Orders, methods: Sequence[str], seeds: int) -> ReportPart:
+    shared, counts = orders.shared, orders.counts
     return {
         "part": "start",
         "methods": list(methods),
         "target": shared.target.label,
         "probability": shared.probability,
-        "by": by,
+        "by": orders.by,
         "removable": list(shared.removable),
         "counts": counts,
         "shares": [count / len(shared.removable) for count in counts],
@@ -142,91 +207,6 @@ def _start(shared: Evidence, methods: Sequence[str], by: By, points: int, seeds:
             for id in FAITHFULNESS
         ],
     }
-
-
-def _too_long(
-    shared: Evidence, orders: int, all_: int, points: int, budget: float | None
-) -> ReportPart | None:
-    """Said in the place of so many orders that would not fit into a budget; of `all_` how long."""
-    # The first pass of a text says little about the time of many: it is given twice the time.
-    slack = 2 if orders == 1 else 1
-    if budget is None or _seconds(shared, orders, points) <= slack * budget:
-        return None
-    return {"part": "budget", "seconds": round(_seconds(shared, all_, points), 1)}
-
-
-def _seconds(shared: Evidence, orders: int, points: int) -> float:
-    """About how long so many orders would take, from the time that passes took so far."""
-    each = len(curve_counts(len(shared.removable), points)) + 4  # points, and what metrics ask more
-    return orders * each * shared.seconds / max(1, shared.passes)
-
-
-def _questions(shared: Evidence, order: list[int], by: By, points: int) -> dict[str, list[Removal]]:
-    """What the curve and each metric ask of the model; nothing for a metric that replaces
-    tokens by one that the tokenizer does not have."""
-    asked: dict[str, list[Removal]] = {
-        "curve": [(frozenset(order[:count]), by) for count in curve_counts(len(order), points)]
-    }
-    for id in FAITHFULNESS:
-        metric = REMOVAL_METRICS[id]
-        way = metric.by if by == "delete" else by
-        if way == "delete" or neutral_token(shared.case.source, way)[0] is not None:
-            asked[id] = metric.plan(order, way, {})
-    return asked
-
-
-def _answers(shared: Evidence, asked: dict[str, list[Removal]]) -> tuple[list[float], ReportPart]:
-    """The curve, and the metrics' values; None for a metric that has none."""
-    whole = shared.probability
-    curve = shared.probabilities(asked["curve"]).tolist()
-    values: ReportPart = dict.fromkeys(FAITHFULNESS)
-    for id in asked.keys() & values.keys():
-        value = REMOVAL_METRICS[id].value(whole, shared.probabilities(asked[id]), {})
-        values[id] = value if math.isfinite(value) else None
-    return curve, values
-
-
-def _curve(
-    shared: Evidence,
-    method: str,
-    scores: NDArray[Any],
-    by: By,
-    points: int,
-    check: Callable[[], None],
-) -> ReportPart:
-    order = shared.ranking(scores)
-    asked = _questions(shared, order, by, points)
-    shared.probabilities([one for questions in asked.values() for one in questions], check)
-    curve, values = _answers(shared, asked)
-    return {
-        "part": "curve",
-        "method": method,
-        "order": order,
-        "probabilities": curve,
-        "metrics": values,
-    }
-
-
-def _floor(
-    shared: Evidence, by: By, points: int, seeds: int, check: Callable[[], None]
-) -> Iterator[ReportPart]:
-    """The band of eight in ten random orders, surer with every few seeds."""
-    curves, values = [], []
-    for seed in range(seeds):
-        scores = np.random.default_rng(seed).random(len(shared.case.encoding.tokens))
-        part = _curve(shared, "random", scores, by, points, check)
-        curves.append(part["probabilities"])
-        values.append(part["metrics"])
-        if seed + 1 == seeds or (seed + 1) % 5 == 0:
-            band = np.array(curves)
-            yield {
-                "part": "random",
-                "seeds": seed + 1,
-                "mean": band.mean(0).tolist(),
-                "low": np.quantile(band, 0.1, axis=0).tolist(),
-                "high": np.quantile(band, 0.9, axis=0).tolist(),
-                "metrics": {id: _spread([one[id] for one in values]) for id in FAITHFULNESS},
-            }
 
 
 def _spread(values: list[float | None]) -> ReportPart:
@@ -248,17 +228,19 @@ def _agreement(explanations: list[Explanation]) -> ReportPart:
     return part
 
 
-def _verdict(shared: Evidence, curves: list[ReportPart], floor: ReportPart | None) -> ReportPart:
+def _verdict(
+    shared: Evidence, curves: list[ReportPart], floor: ReportPart | None, by: By = "delete"
+) -> ReportPart:
     random = [] if floor is None else floor["metrics"]["comprehensiveness"]["values"]
     moves = max((_moves(part["probabilities"]) for part in curves), default=0.0)
     moves = max([moves, *map(abs, random)])
-    counts = curve_counts(len(shared.removable), len(curves[0]["probabilities"])) if curves else []
-    judged = {
-        part["method"]: judge(
-            shared, get_method(part["method"]).title, {**part, "counts": counts}, floor, moves
+    orders = Orders(shared, by)
+    judged = {}
+    for part in curves:
+        known = {**part, **orders.beginning(part["order"])}
+        judged[part["method"]] = judge(
+            shared, get_method(part["method"]).title, known, floor, moves
         )
-        for part in curves
-    }
     lines = {method: f"{one['headline']} {one['text']}" for method, one in judged.items()}
     front = next(iter(lines.values()), "")
     return {"part": "verdict", "text": front, "methods": lines, "judged": judged}

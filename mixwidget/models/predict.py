@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import torch
@@ -18,7 +19,7 @@ from .gradients import read, source_batches
 from .readable import is_byte_level
 from .source import Source
 from .thread import as_it_was
-from .trace import plain_output
+from .trace import plain_output, takes
 
 By = Literal["mask", "unk", "pad", "delete"]
 WAYS: tuple[By, ...] = ("mask", "unk", "pad", "delete")
@@ -26,6 +27,9 @@ WAYS: tuple[By, ...] = ("mask", "unk", "pad", "delete")
 # Tokens in one pass: fills the cores, and keeps the activations of long texts in bounds.
 _BATCH_TOKENS = 2048
 _WORTH_A_PASS = 128
+# Of the tokens of a pass at most one in so many is the last of some text: lengths are like each
+# other, and one is asked of each text.
+_LENGTHS = 3
 
 
 def neutral_token(source: Source, by: str = "mask") -> tuple[int | None, str]:
@@ -143,7 +147,8 @@ def predict(
     values = torch.full((len(edits),), 0.0 if of == "probability" else float("nan")).double()
     order = [i for i, one in enumerate(edits) if one.target is not None and one.ids]
     order.sort(key=lambda i: len(edits[i].ids))
-    limit = min(batch_tokens, most_tokens(source)) if source_batches(source) else 0
+    most = most_tokens(source) * (_LENGTHS if _keeps(source) else 1)
+    limit = min(batch_tokens, most) if source_batches(source) else 0
     done = 0
     for chunk in chunks(order, [len(one.ids) for one in edits], limit):
         if check is not None:
@@ -181,11 +186,13 @@ def chunks(order: list[int], lengths: list[int], limit: int) -> Iterator[list[in
 
 
 def _run(source: Source, encoding: Encoding, edits: list[Edit], of: str) -> Tensor:
+    targets = [one.target for one in edits if one.target is not None]
+    places = _places(source, targets)
+    if places is not None:
+        targets = [_among(target, places) for target in targets]
     with torch.no_grad():
-        values = [
-            read(output, one.target, of)  # type: ignore[arg-type]
-            for output, one in zip(outputs(source, encoding, edits), edits, strict=True)
-        ]
+        rows = outputs(source, encoding, edits, places)
+        values = [read(row, target, of) for row, target in zip(rows, targets, strict=True)]
     made = torch.cat(values).double().cpu()
     if not bool(made.isfinite().all()):
         raise NumericsError(
@@ -195,8 +202,38 @@ def _run(source: Source, encoding: Encoding, edits: list[Edit], of: str) -> Tens
     return made
 
 
-def outputs(source: Source, encoding: Encoding, edits: list[Edit]) -> list[Row]:
-    """What the model puts out for each of some edited texts, from one padded pass."""
+def _keeps(source: Source) -> bool:
+    """Whether the model can put out its logits at some places alone: its head, often a third of
+    its work, is then not run for every token."""
+    return source.task == "causal_lm" and takes(source.model, "logits_to_keep")
+
+
+def _places(source: Source, targets: Sequence[Target]) -> list[int] | None:
+    """Where logits are read, None for everywhere."""
+    if not _keeps(source):
+        return None
+    found: set[int] = set()
+    for target in targets:
+        if target.position is None:
+            return None
+        found |= {target.position} if isinstance(target.position, int) else {*target.position}
+    return sorted(found) if min(found) >= 0 else None
+
+
+def _among(target: Target, places: list[int]) -> Target:
+    """A target where only the logits at these places are."""
+    position = target.position
+    if isinstance(position, int):
+        return replace(target, position=places.index(position))
+    assert position is not None
+    return replace(target, position=tuple(places.index(one) for one in position))
+
+
+def outputs(
+    source: Source, encoding: Encoding, edits: list[Edit], places: list[int] | None = None
+) -> list[Row]:
+    """What the model puts out for each of some edited texts, from one padded pass; with `places`
+    its logits there alone."""
     model = source.model
     pad = pad_id(source)
     inputs: dict[str, Tensor] = {}
@@ -212,8 +249,12 @@ def outputs(source: Source, encoding: Encoding, edits: list[Edit]) -> list[Row]:
         held = types[0].tolist()
         inputs["token_type_ids"] = padded([[held[i] for i in one.kept] for one in edits], 0)
     inputs = {name: tensor.to(source.device) for name, tensor in inputs.items()}
+    if places is not None:
+        inputs["logits_to_keep"] = torch.tensor(places, device=source.device)
     with torch.no_grad():
         output = model(**inputs, **plain_output(model))
+    if places is not None and output.logits.shape[1] != len(places):  # it is taken, and passed over
+        output = SimpleNamespace(logits=output.logits[:, places])
     return [Row(output, row, len(one.ids)) for row, one in enumerate(edits)]
 
 

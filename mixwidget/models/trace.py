@@ -142,6 +142,11 @@ def plain_output(model: nn.Module) -> dict[str, Any]:
     return {"return_dict": True, **({"use_cache": False} if "use_cache" in taken else {})}
 
 
+def takes(model: nn.Module, name: str) -> bool:
+    """Whether the model's forward has an argument of this name."""
+    return name in _taken(vars(model).get("forward", type(model).forward))
+
+
 @functools.lru_cache(64)
 def _taken(forward: Any) -> set[str]:
     """Names of what a forward takes, "**" if it takes any."""
