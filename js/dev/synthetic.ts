@@ -1,7 +1,7 @@
 /** Invented models and texts, for the development page and the tests. */
 
 import type { Dtype, Want } from "../src/wire/protocol";
-import type { MethodEntry, Token, Traits } from "../src/wire/types";
+import type { MethodEntry, Says, Token, Traits } from "../src/wire/types";
 import { DEFAULTS } from "../src/wire/types";
 
 /** A small generator of random numbers with a seed (mulberry32). */
@@ -45,11 +45,21 @@ function tokensOf(pieces: string[], pair = -1): Token[] {
   });
 }
 
+function saysOf(given: Partial<MethodEntry> & { id: string }): Says {
+  if (given.family === "baseline") return "nothing";
+  if (given.id === "blank_out") return "removal";
+  if (given.signed) return "adds";
+  if (given.family === "gradients") return "slope";
+  if (given.class_specific) return "weight";
+  return (given.family ?? "attention") === "attention" ? "attention" : "made";
+}
+
 const entry = (given: Partial<MethodEntry> & { id: string; title: string }): MethodEntry => ({
   family: "attention",
   yields: "maps",
   combine: "product",
   signed: false,
+  says: saysOf(given),
   class_specific: false,
   any_focus: given.yields !== undefined && given.yields !== "maps",
   paper: "Someone and Other: A Paper",

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { sceneHost } from "../dev/kernel";
 import { scene } from "../dev/synthetic";
-import { claimOf, inText, kindOf } from "../src/state/claim";
+import { claimOf, inText } from "../src/state/claim";
 import { points, share, signed } from "../src/state/format";
 import { readingOf } from "../src/state/reading";
 import { derive, type State } from "../src/state/state";
@@ -28,18 +28,24 @@ function stateOf(traits: Partial<Traits>): State {
 }
 
 type Kind = Partial<MethodEntry>;
-const MADE: Kind = { family: "contributions", yields: "maps" };
-const ATTENTION: Kind = { family: "attention", yields: "maps" };
-const FOR_CLASS: Kind = { family: "relevance", yields: "maps", class_specific: true };
-const SLOPE: Kind = { family: "gradients", yields: "scores", class_specific: true };
+const MADE: Kind = { says: "made", family: "contributions", yields: "maps" };
+const ATTENTION: Kind = { says: "attention", family: "attention", yields: "maps" };
+const FOR_CLASS: Kind = {
+  says: "weight",
+  family: "relevance",
+  yields: "maps",
+  class_specific: true,
+};
+const SLOPE: Kind = { says: "slope", family: "gradients", yields: "scores", class_specific: true };
 const ADDS: Kind = {
+  says: "adds",
   family: "class activation",
   yields: "layer_scores",
   class_specific: true,
   signed: true,
 };
-const REMOVAL: Kind = { ...ADDS, id: "blank_out", family: "perturbation", yields: "scores" };
-const SHAPLEY: Kind = { ...REMOVAL, id: "shapley" };
+const REMOVAL: Kind = { ...ADDS, says: "removal", yields: "scores" };
+const SHAPLEY: Kind = { ...REMOVAL, says: "adds" };
 
 function said(kind: Kind, values: number[], traits: Partial<Traits> = {}): string {
   const state = stateOf({ method: "alti", ...traits });
@@ -159,7 +165,7 @@ test.each<[string, Kind, number[], Partial<Traits>, string]>([
   ],
   [
     "random",
-    { family: "baseline", yields: "scores" },
+    { says: "nothing", family: "baseline", yields: "scores" },
     SHARES,
     {},
     "These scores are drawn at random: they say nothing about the text.",
@@ -183,20 +189,6 @@ test("the last token of a language model stands beside the scale, first tokens w
   const values = Float32Array.from([0.1, 0.1, 0.1, 0.2, 0.4, 0.1]);
   expect([...(readingOf(state, method, values)?.aside ?? [])].sort()).toEqual([0, 4, 5]);
   expect(readingOf(state, method, values)?.sink).toBe(-1);
-});
-
-test("every method of the catalogue has a kind of its own words", () => {
-  const kinds = new Map(scene("review").traits.catalogue?.map((one) => [one.id, kindOf(one)]));
-  expect(Object.fromEntries(kinds)).toMatchObject({
-    alti: "made",
-    globenc: "made",
-    raw_attention: "attention",
-    gradient_x_input: "slope",
-    attcat: "adds",
-    blank_out: "removal",
-    gae: "weight",
-    random: "nothing",
-  });
 });
 
 test("numbers in sentences", () => {

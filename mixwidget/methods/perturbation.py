@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     link="https://arxiv.org/abs/1612.08220",
     needs=("passes", "target"),
     signed=True,
+    says="removal",
     any_focus=True,
     measures="How much the target's probability falls when one token is taken away. Negative: "
     "it rises.",

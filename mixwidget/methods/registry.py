@@ -30,6 +30,9 @@ Family = Literal[
     "baseline",
 ]
 Yields = Literal["maps", "layer_scores", "scores"]
+# What a score is a score of: what a state is made of, attention, a weight for a target, a slope,
+# what is added to a target's score, what removing takes from its probability, nothing.
+Says = Literal["made", "attention", "weight", "slope", "adds", "removal", "nothing"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Method:
         combine: how its maps make a rollout; see `aggregate.Combine`.
         scores_from: "rollout" or "last" (maps), "sum" or "mean" (layer scores), "own".
         signed: whether scores may be negative.
+        says: what a score is a score of, for a sentence about it.
         measures, formula, ignores: for the method's card, in words and in TeX.
         cost: time beyond the model's own pass, in forward passes, for a size.
         downward: streams from the top layer down.
@@ -73,6 +77,7 @@ class Method:
     combine: Combine
     scores_from: str
     signed: bool
+    says: Says
     measures: str
     formula: str
     ignores: str
@@ -162,6 +167,7 @@ def method(
     combine: Combine = "product",
     scores_from: str | None = None,
     signed: bool = False,
+    says: Says | None = None,
     downward: bool = False,
     any_focus: bool = False,
     options: dict[str, tuple[tuple[Any, ...] | None, str]] | None = None,
@@ -188,6 +194,7 @@ def method(
             combine=combine,
             scores_from=scores_from or default_from,
             signed=signed,
+            says=says or _says(family, signed, "target" in needs),
             measures=measures or (inspect.getdoc(function) or id).partition("\n\n")[0],
             formula=formula,
             ignores=ignores,
@@ -200,6 +207,19 @@ def method(
         return function
 
     return register
+
+
+def _says(family: Family, signed: bool, for_target: bool) -> Says:
+    """Of a method whose card does not say it."""
+    if family == "baseline":
+        return "nothing"
+    if signed:
+        return "adds"
+    if family == "gradients":
+        return "slope"
+    if for_target:
+        return "weight"
+    return "attention" if family == "attention" else "made"
 
 
 def _params(

@@ -177,6 +177,7 @@ def _entry(method: Method, size: Size, reason: str) -> dict[str, Any]:
         "yields": method.yields,
         "combine": method.combine,
         "signed": method.signed,
+        "says": method.says,
         "class_specific": method.class_specific,
         "any_focus": method.any_focus,
         "paper": method.paper,

@@ -1,6 +1,6 @@
 /** One sentence on what a row of scores shows, with its unit, true of the method that made it. */
 
-import type { MethodEntry } from "../wire/types";
+import type { Says } from "../wire/types";
 import { points, share, signed } from "./format";
 import { type Reading, shareOf } from "./reading";
 import type { State } from "./state";
@@ -8,21 +8,6 @@ import { namesOf } from "./units";
 
 /** Words; those in bold are of the text. */
 export type Said = { text: string; strong?: boolean }[];
-
-type Kind = "made" | "attention" | "weight" | "slope" | "adds" | "removal" | "nothing";
-
-/** Methods whose score is how far the probability falls without the word. */
-const REMOVALS: ReadonlySet<string> = new Set(["blank_out"]);
-
-/** What a score of a method is a score of. */
-export function kindOf(method: MethodEntry): Kind {
-  if (method.family === "baseline") return "nothing";
-  if (REMOVALS.has(method.id)) return "removal";
-  if (method.signed) return "adds";
-  if (method.class_specific) return method.family === "gradients" ? "slope" : "weight";
-  if (method.family === "gradients") return "slope";
-  return method.family === "attention" ? "attention" : "made";
-}
 
 /** Less than this is not worth a word of its own. */
 const LEAST = 0.005;
@@ -36,7 +21,7 @@ function subject(state: State): { row: string; answer: boolean; target: string }
 }
 
 export function claimOf(state: State, reading: Reading): Said {
-  const kind = kindOf(reading.method);
+  const kind = reading.method.says;
   if (kind === "nothing")
     return [plain("These scores are drawn at random: they say nothing about the text.")];
   if (reading.sink >= 0) return sinkWords(state, reading);
@@ -65,7 +50,7 @@ function sinkWords(state: State, reading: Reading): Said {
   ];
 }
 
-function shareWords(state: State, reading: Reading, kind: Kind): Said {
+function shareWords(state: State, reading: Reading, kind: Says): Said {
   const { row, answer, target } = subject(state);
   const { aggregate } = state.traits;
   const layered = reading.method.yields !== "scores";

@@ -61,6 +61,10 @@ export interface MethodOption {
   help: string;
 }
 
+/** What a state is made of, attention, a weight for a target, a slope, what is added to a target's
+ * score, what removing takes from its probability, nothing. */
+export type Says = "made" | "attention" | "weight" | "slope" | "adds" | "removal" | "nothing";
+
 export interface MethodEntry {
   id: string;
   title: string;
@@ -68,6 +72,8 @@ export interface MethodEntry {
   yields: Yields;
   combine: Combine;
   signed: boolean;
+  /** What a score is a score of. */
+  says: Says;
   class_specific: boolean;
   /** Its scores are the same whatever the focus token. */
   any_focus?: boolean;

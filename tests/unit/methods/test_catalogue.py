@@ -40,3 +40,15 @@ def test_editors_complete_every_id() -> None:
     assert list(get_args(MethodId)) == own
     for function in (mixwidget.explain, mixwidget.stream, mixwidget.explain_frame):
         assert "MethodId" in function.__annotations__["method"]
+
+
+def test_every_method_says_what_its_scores_are() -> None:
+    says = {one.id: one.says for one in all_methods()}
+    wanted = {
+        "alti": "made", "globenc": "made", "raw_attention": "attention", "gae": "weight",
+        "gradient_x_input": "slope", "attcat": "adds", "shapley": "adds",
+        "blank_out": "removal", "random": "nothing",
+    }  # fmt: skip
+    assert wanted.items() <= says.items()
+    for one in all_methods():
+        assert one.signed == (one.says in ("adds", "removal")), one.id
