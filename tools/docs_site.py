@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from latex2mathml.converter import convert as to_mathml
 from mkdocs.structure.files import File, Files
 
+from mixwidget.methods import mathml
 from tools.docs_methods import commands_part, methods_page, metrics_page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -118,12 +118,8 @@ def on_post_page(output: str, **_: Any) -> str:
 
 
 _LOGO = re.compile(r'<a href="(/?\.\.?)"(?= title="[^"]*" class="md-\w+__button md-logo")')
-_BARS = re.compile(r"\\[bB]igg?[lr]?\\\|")
 
 
 def _mathml(found: re.Match[str]) -> str:
     tex = html.unescape(found.group(3)).strip()
-    # The converter knows \left\| and \right\| but no \Big\|, which stands in pairs.
-    for number in range(len(_BARS.findall(tex))):
-        tex = _BARS.sub(r"\\right\\|" if number % 2 else r"\\left\\|", tex, count=1)
-    return to_mathml(tex, display="block" if found.group(2) == "[" else "inline")
+    return mathml(tex, display="block" if found.group(2) == "[" else "inline")

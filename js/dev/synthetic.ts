@@ -54,6 +54,13 @@ function saysOf(given: Partial<MethodEntry> & { id: string }): Says {
   return (given.family ?? "attention") === "attention" ? "attention" : "made";
 }
 
+const mathOf = (inner: string) =>
+  `<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">${inner}</math>`;
+const M_IJ = "<msub><mi>M</mi><mrow><mi>i</mi><mi>j</mi></mrow></msub>";
+const FORMULA = mathOf(
+  `<mrow>${M_IJ}<mo>=</mo><munder><mo>∑</mo><mi>h</mi></munder><msubsup><mi>A</mi><mrow><mi>i</mi><mi>j</mi></mrow><mi>h</mi></msubsup><mo>/</mo><mi>H</mi></mrow>`,
+);
+
 const entry = (given: Partial<MethodEntry> & { id: string; title: string }): MethodEntry => ({
   family: "attention",
   yields: "maps",
@@ -66,7 +73,8 @@ const entry = (given: Partial<MethodEntry> & { id: string; title: string }): Met
   year: 2022,
   link: "https://example.org/paper",
   measures: "How much each token takes from each other.",
-  formula: String.raw`M_{ij} = \frac{1}{H} \sum_h A^h_{ij}`,
+  formula: String.raw`M_{ij} = \sum_h A^h_{ij} / H`,
+  mathml: given.formula ? [] : [FORMULA],
   ignores: "The feed-forward part.",
   cost: 0.5,
   available: true,
@@ -110,7 +118,12 @@ export const CATALOGUE: MethodEntry[] = [
     family: "contributions",
     measures:
       "How much closer each token's part brings the sum to the token that the layer puts out.",
-    formula: String.raw`C_{ij} = \max\left(0, \|y_i\|_1 - \|y_i - t_{ij}\|_1\right)`,
+    formula: String.raw`M_{ij} \propto \max\big(0, d_{ij})`,
+    mathml: [
+      mathOf(
+        `<mrow>${M_IJ}<mo>∝</mo><mi>max</mi><mo>(</mo><mn>0</mn><mo>,</mo><mi>d</mi><mo>)</mo></mrow>`,
+      ),
+    ],
     ignores: "The feed-forward part and the second norm.",
     cost: 1.6,
     options: [{ name: "p", default: 1, choices: [1, 2], help: "The distance: 1 or 2." }],

@@ -134,6 +134,9 @@ test("? and a button show formula, paper and cost", async () => {
   toggle("globenc").focus();
   press(toggle("globenc"), "?");
   expect(card.querySelector("h4")?.textContent).toBe("GlobEnc");
+  // Of a method of one's own whose formula could not be read: as it is written.
+  expect(card.querySelector("math")).toBeNull();
+  expect(card.querySelector(".mix-formula")?.textContent).toContain("\\gamma_2");
 });
 
 test("options with fixed values can be set in the card, and stand on the chip", async () => {

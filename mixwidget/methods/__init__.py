@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from .catalogue import methods
 from .defined import check_defined
+from .formulas import formula_lines, mathml
 from .head_masks import head_masks
 from .ids import MethodId
 from .masks import HeadMasks
@@ -31,8 +32,10 @@ __all__ = [
     "all_methods",
     "check_defined",
     "first_choices",
+    "formula_lines",
     "get_method",
     "head_masks",
+    "mathml",
     "methods",
     "recommended",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -13,13 +12,9 @@ from ..errors import UnsupportedMethodError
 from ..explanation import Part
 from ..models import Activation, Attribution, attribute, graph_is_large
 from .registry import method
+from .run import IMBALANCE, Run
 
-if TYPE_CHECKING:
-    from .run import Run
-
-# Above this a sum does not balance, and some operation is not understood.
-IMBALANCE = 1e-3
-_HALF_BALANCE = 5e-2
+_HALF_BALANCE = 5e-2  # of models in half precision
 
 
 def _relevance(run: Run, attention: bool, activation: Activation = "slope") -> Iterator[Part]:

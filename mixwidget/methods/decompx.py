@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ..explanation import Part
 from ..models import Bias, decompose
-from .attn_lrp import IMBALANCE
 from .registry import method
-
-if TYPE_CHECKING:
-    from .run import Run
+from .run import IMBALANCE, Run
 
 
 @method(

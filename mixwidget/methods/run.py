@@ -21,6 +21,9 @@ from ..models import (
 from ..tokens import Target
 from .registry import Method
 
+# Above this a sum does not balance, and some operation is not understood.
+IMBALANCE = 1e-3
+
 
 @dataclass
 class Run:

@@ -170,6 +170,8 @@ def catalogue(case: Case, predicted: Target) -> list[dict[str, Any]]:
 
 
 def _entry(method: Method, size: Size, reason: str) -> dict[str, Any]:
+    from ..methods import formula_lines
+
     return {
         "id": method.id,
         "title": method.title,
@@ -185,6 +187,7 @@ def _entry(method: Method, size: Size, reason: str) -> dict[str, Any]:
         "link": method.link,
         "measures": method.measures,
         "formula": method.formula,
+        "mathml": list(formula_lines(method.formula)),
         "ignores": method.ignores,
         "cost": float(f"{method.cost(size):.2g}"),
         "available": not reason,

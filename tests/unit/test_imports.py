@@ -44,7 +44,7 @@ CONVENIENCES = {
 # What may be imported within a function: heavy, and not needed by whoever only imports us.
 HEAVY = {
     *("torch", "transformers", "pandas", "matplotlib", "scipy", "sklearn", "captum", "spacy"),
-    *("tqdm", "datasets", "safetensors"),
+    *("tqdm", "datasets", "safetensors", "latex2mathml"),
 }
 # Own rooms that need torch (`saving` numpy and pandas, too much for `mixwidget --help`), and who
 # imports them only when they are needed.

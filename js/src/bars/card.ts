@@ -1,7 +1,7 @@
 /** A method's card: what it measures, its formula, what it ignores, its paper, its cost. */
 
 import { h } from "../kit/dom";
-import { partsOf, toMath, toText } from "../kit/tex";
+import { mathOf } from "../kit/math";
 import { cost } from "../state/format";
 import type { Json, MethodEntry, MethodOption } from "../wire/types";
 
@@ -16,14 +16,6 @@ function safeLink(link: string): string | null {
 }
 
 export function cardContent(entry: MethodEntry): HTMLElement[] {
-  const formula = h("div", { class: "mix-formula" });
-  if (entry.formula) {
-    for (const part of partsOf(entry.formula)) {
-      const math = toMath(part);
-      math.setAttribute("aria-label", toText(part));
-      formula.append(math);
-    }
-  }
   const link = safeLink(entry.link);
   const paper = `${entry.paper}${entry.year ? ` (${entry.year})` : ""}`;
   const facts = h("dl", {});
@@ -42,13 +34,21 @@ export function cardContent(entry: MethodEntry): HTMLElement[] {
     parts.push(h("p", { class: "mix-card-reason" }, `Not available here: ${entry.reason}`));
   }
   parts.push(h("p", {}, entry.measures));
-  if (entry.formula) parts.push(formula);
+  if (entry.formula) parts.push(formulaOf(entry));
   parts.push(facts);
   if (entry.available) {
     const hint = "Enter puts it in front; Shift and Enter compare it.";
     parts.push(h("p", { class: "mix-card-hint" }, hint));
   }
   return parts;
+}
+
+/** Drawn where Python could read it, else as it is written. */
+function formulaOf(entry: MethodEntry): HTMLElement {
+  const lines = (entry.mathml ?? []).map(mathOf);
+  const drawn = lines.filter((line) => line !== null);
+  const whole = drawn.length > 0 && drawn.length === lines.length;
+  return h("div", { class: "mix-formula" }, ...(whole ? drawn : [h("code", {}, entry.formula)]));
 }
 
 const inWords = (value: Json) =>

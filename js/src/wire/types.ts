@@ -81,7 +81,10 @@ export interface MethodEntry {
   year: number;
   link: string;
   measures: string;
+  /** TeX. */
   formula: string;
+  /** The same as MathML, line by line; none where it could not be read. */
+  mathml?: string[];
   ignores: string;
   cost: number | null;
   available: boolean;

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import get_args
+from xml.etree import ElementTree
 
 import mixwidget
 from mixwidget import methods
-from mixwidget.methods import MethodId, all_methods
+from mixwidget.methods import MethodId, all_methods, formula_lines
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -52,3 +53,23 @@ def test_every_method_says_what_its_scores_are() -> None:
     assert wanted.items() <= says.items()
     for one in all_methods():
         assert one.signed == (one.says in ("adds", "removal")), one.id
+
+
+def test_every_formula_becomes_mathml() -> None:
+    for entry in all_methods():
+        if not entry.run.__module__.startswith("mixwidget."):
+            continue
+        lines = formula_lines(entry.formula)
+        assert lines, entry.id
+        for line in lines:
+            tree = ElementTree.fromstring(line)
+            assert tree.tag.endswith("}math")
+            assert "\\" not in "".join(tree.itertext()), f"{entry.id}: TeX is left over"
+    assert len(formula_lines(r"M = W, \quad R^l = M^l R^{l-1}")) == 2
+
+
+def test_a_formula_that_cannot_be_read_stays_as_it_is_written() -> None:
+    assert formula_lines("x_") == ()
+    assert formula_lines("") == ()
+    for words in ("<img src=x onerror=alert(1)>", '<img src="x"/>', "</mtext><script/>"):
+        assert formula_lines(rf"\text{{{words}}}") == ()
