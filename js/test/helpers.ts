@@ -50,9 +50,24 @@ export async function mounted(
   };
 }
 
-/** Until requests are answered and the next frames are drawn. */
+/**
+ * Until requests are answered and the next frames are drawn: `ms`, and then until four frames in a
+ * row have changed nothing, because a busy machine needs longer for what is drawn step by step.
+ */
 export async function settle(ms = 80): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, ms));
+  const pause = (time: number) => new Promise((resolve) => setTimeout(resolve, time));
+  let quiet = 0;
+  const watcher = new MutationObserver(() => {
+    quiet = 0;
+  });
+  const everything = { subtree: true, childList: true, characterData: true, attributes: true };
+  watcher.observe(document.body, everything);
+  await pause(ms);
+  for (let frames = 0; quiet < 4 && frames < 120; frames++) {
+    quiet += 1;
+    await pause(16);
+  }
+  watcher.disconnect();
 }
 
 export const press = (target: Element, key: string) =>
