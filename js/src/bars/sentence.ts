@@ -18,6 +18,9 @@ const LONG = 90;
 const WORTH = 0.12;
 const BESIDE = 3;
 const SHORTEST = 4;
+/** So many words of a long text are in sight. */
+const MOST_WIDE = 48;
+const MOST_NARROW = 30;
 
 export function sentence(element: HTMLElement, context: Context): View {
   const { listen, marks } = context;
@@ -125,15 +128,22 @@ export function sentence(element: HTMLElement, context: Context): View {
 
   function foldsOf(next: State): ReadonlySet<number> | undefined {
     const { cols, rows } = next.layout;
-    if (!reading || rows.length < LONG || marks.gone.size > 0) return undefined;
+    if (!reading || rows.length < LONG) return undefined;
     const kept = new Set<number>(opened);
-    const floor = WORTH * reading.peak;
-    const held = next.layout.unitOf[marks.pin ?? -1];
-    cols.forEach((unit, c) => {
-      const strong = !reading?.aside.has(unit) && Math.abs(reading?.values[c] ?? 0) >= floor;
-      if (!strong && unit !== held) return;
-      for (let near = c - BESIDE; near <= c + BESIDE; near++) kept.add(cols[near] ?? -1);
-    });
+    const around = (c: number, far: number) => {
+      for (let near = c - far; near <= c + far; near++) kept.add(cols[near] ?? -1);
+    };
+    for (const token of [marks.pin, ...marks.gone]) {
+      const c = next.layout.columnOf[next.layout.unitOf[token ?? -1] ?? -1] ?? -1;
+      if (c >= 0) around(c, token === marks.pin ? BESIDE : 0);
+    }
+    // The strongest first, each with its neighbours, as far as they fit above the picture.
+    const room = kept.size + (element.clientWidth < 600 ? MOST_NARROW : MOST_WIDE);
+    const far = element.clientWidth < 600 ? BESIDE - 1 : BESIDE;
+    for (const c of reading.order) {
+      if (kept.size >= room || Math.abs(reading.values[c] ?? 0) < WORTH * reading.peak) break;
+      around(c, far);
+    }
     const folded = new Set<number>();
     let run: number[] = [];
     for (const unit of [...rows, -1]) {
@@ -180,7 +190,9 @@ export function sentence(element: HTMLElement, context: Context): View {
       else {
         const scale = sentenceScale(context.palette(), reading, context.own.stretch);
         const chosen = next.layout.unitOf[marks.pin ?? -1] ?? next.layout.focus;
-        const hooks = { describe, chosen, folded: foldsOf(next), fold: foldButton };
+        const folded = foldsOf(next);
+        const hooks = { describe, chosen, folded, fold: foldButton };
+        blocks.classList.toggle("mix-long", folded !== undefined);
         drawBlocks(blocks, next, reading, scale, hooks);
         const active = blocks.querySelector<HTMLElement>(`${TOKEN}[tabindex="0"]`);
         const selected =

@@ -29,6 +29,8 @@ const LEAST_WIDTH = 19;
 const LETTER = 6.7;
 /** So many bars of a row have their number over them. */
 const NUMBERED = 2;
+/** The width of a number. */
+const FIGURE = 42;
 
 export interface Bars {
   element: HTMLElement;
@@ -142,6 +144,20 @@ function columnsOf(state: State, rows: BarRow[], room: number): Column[] {
   }
 }
 
+/** The strongest words get their number, where it does not run into that of a stronger one. */
+function numberedOf(reading: Reading, columns: Column[], width: number): Set<number> {
+  const places: number[] = [];
+  const numbered = new Set<number>();
+  const apart = FIGURE / (width / Math.max(columns.length, 1));
+  for (const c of reading.order.slice(0, NUMBERED)) {
+    const place = columns.findIndex(({ cols }) => cols.length === 1 && cols[0] === c);
+    if (place < 0 || places.some((other) => Math.abs(other - place) < apart)) continue;
+    places.push(place);
+    numbered.add(c);
+  }
+  return numbered;
+}
+
 function makeRow(): HTMLElement {
   return h(
     "div",
@@ -181,7 +197,7 @@ function fillRow(
     return;
   }
   if (bars.querySelector("p")) bars.replaceChildren();
-  const numbered = new Set(reading.order.slice(0, NUMBERED));
+  const numbered = numberedOf(reading, columns, bars.clientWidth || 500);
   const said = columns.map(({ text, cols }) => `${text} ${share(Math.abs(sum(mass, cols)))}`);
   setAttributes(bars, { role: "img", "aria-label": `${one.title}: ${said.join(", ")}` });
   sync(

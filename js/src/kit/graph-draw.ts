@@ -2,21 +2,8 @@
 
 import type { Column, Edges } from "../state/graph-model";
 import type { Inks } from "./context";
-
-export interface GraphGeometry {
-  width: number;
-  height: number;
-  left: number;
-  top: number;
-  bottom: number;
-  columnWidth: number;
-  levelHeight: number;
-  levels: number;
-  upright: boolean;
-  narrow: boolean;
-  /** Pixels for the whole of what is traced. */
-  whole: number;
-}
+import { type GraphGeometry, isFolded, RIGHT, type Spot, xOf, yOf } from "./graph-geometry";
+import { drawFlow } from "./graph-ribbons";
 
 export interface Picture {
   columns: Column[];
@@ -27,11 +14,6 @@ export interface Picture {
   start: Spot;
 }
 
-export interface Spot {
-  level: number;
-  column: number;
-}
-
 /** Words in the picture. */
 export interface Said {
   /** In the pill of the node that is traced. */
@@ -40,62 +22,9 @@ export interface Said {
   note: [string, string, string] | null;
 }
 
-const RIGHT = 8;
-const NARROW = 560;
-export const LEAST_COLUMN = 15;
 /** A word that carries so much is named in bold. */
 const NAMED = 0.025;
 type Draw = CanvasRenderingContext2D;
-
-/** Room for the names of levels. */
-export function leftOf(width: number, levels: number, inks: Inks): number {
-  const digits = 0.6 * Math.max(0, String(levels - 2).length - 1);
-  return Math.ceil(inks.size * ((width < NARROW ? 3.6 : 4.6) + digits));
-}
-
-export const roomFor = (width: number, levels: number, inks: Inks) =>
-  Math.max(4, Math.floor((width - leftOf(width, levels, inks) - RIGHT) / LEAST_COLUMN));
-
-export function measureGraph(
-  columns: Column[],
-  levels: number,
-  width: number,
-  inks: Inks,
-  draw: Draw | null,
-): GraphGeometry {
-  if (draw) draw.font = `600 ${inks.size}px ${inks.font}`;
-  let widest = 0;
-  for (const { text } of columns)
-    widest = Math.max(widest, draw ? draw.measureText(text).width : text.length * inks.size * 0.55);
-  const narrow = width < NARROW;
-  const left = leftOf(width, levels, inks);
-  const room = Math.max(width - left - RIGHT, 60);
-  const columnWidth = room / Math.max(columns.length, 1);
-  const upright = widest + 4 > columnWidth;
-  const bottom = upright ? Math.min(Math.ceil(widest), 84) + 18 : inks.size * 2 + 22;
-  const steps = Math.max(levels - 1, 1);
-  const roomy = narrow ? 46 : 52;
-  const levelHeight =
-    steps > 12 ? Math.max(14, Math.min(22, 460 / steps)) : Math.min(roomy, 420 / steps);
-  const top = inks.size * 3.4;
-  return {
-    width,
-    height: Math.ceil(top + steps * levelHeight + bottom),
-    left,
-    top,
-    bottom,
-    columnWidth,
-    levelHeight,
-    levels,
-    upright,
-    narrow,
-    whole: Math.min(narrow ? 20 : 30, 2.2 * columnWidth),
-  };
-}
-
-export const xOf = (g: GraphGeometry, column: number) => g.left + (column + 0.5) * g.columnWidth;
-export const yOf = (g: GraphGeometry, level: number) =>
-  g.top + (g.levels - 1 - level) * g.levelHeight;
 
 export function prepare(canvas: HTMLCanvasElement, g: GraphGeometry): Draw | null {
   const draw = canvas.getContext("2d");
@@ -125,70 +54,6 @@ export function drawGraph(
   drawNodes(draw, g, picture, inks, ways !== null);
   drawPill(draw, g, picture, said, inks);
   drawNames(draw, g, picture, inks, marked);
-}
-
-interface Ribbon {
-  upper: number;
-  lower: number;
-  level: number;
-  width: number;
-  weight: number;
-  top: number;
-  foot: number;
-}
-
-/** Ribbons side by side where they meet a node. */
-export function ribbonsOf(g: GraphGeometry, edges: Edges): Ribbon[] {
-  const ribbons = Array.from({ length: edges.count }, (_, e): Ribbon => {
-    const weight = edges.weight[e] as number;
-    const [upper, lower] = [edges.upper[e] as number, edges.lower[e] as number];
-    return {
-      upper,
-      lower,
-      weight,
-      level: (edges.layer[e] as number) + 1,
-      width: Math.max(0.8, weight * g.whole),
-      top: xOf(g, upper),
-      foot: xOf(g, lower),
-    };
-  });
-  const groups = new Map<string, Ribbon[]>();
-  const join = (key: string, ribbon: Ribbon) =>
-    groups.set(key, [...(groups.get(key) ?? []), ribbon]);
-  for (const ribbon of ribbons) {
-    join(`t ${ribbon.level} ${ribbon.upper}`, ribbon);
-    join(`f ${ribbon.level} ${ribbon.lower}`, ribbon);
-  }
-  for (const [key, group] of groups) {
-    const atTop = key.startsWith("t");
-    group.sort((a, b) => (atTop ? a.lower - b.lower : a.upper - b.upper));
-    let x = -group.reduce((sum, one) => sum + one.weight * g.whole, 0) / 2;
-    for (const one of group) {
-      const own = one.weight * g.whole;
-      if (atTop) one.top += x + own / 2;
-      else one.foot += x + own / 2;
-      x += own;
-    }
-  }
-  return ribbons;
-}
-
-function drawFlow(draw: Draw, g: GraphGeometry, edges: Edges, inks: Inks): void {
-  const ribbons = ribbonsOf(g, edges);
-  const own = (one: Ribbon) => one.upper === one.lower;
-  ribbons.sort((a, b) => Number(own(b)) - Number(own(a)) || a.weight - b.weight);
-  for (const one of ribbons) {
-    const [y0, y1] = [yOf(g, one.level - 1), yOf(g, one.level)];
-    const middle = (y0 + y1) / 2;
-    draw.strokeStyle = own(one) ? inks.keep : inks.edge;
-    draw.globalAlpha = own(one) ? 1 : Math.min(0.92, 0.4 + 3 * one.weight);
-    draw.lineWidth = one.width;
-    draw.beginPath();
-    draw.moveTo(one.foot, y0);
-    draw.bezierCurveTo(one.foot, middle, one.top, middle, one.top, y1);
-    draw.stroke();
-  }
-  draw.globalAlpha = 1;
 }
 
 const BINS = 10;
@@ -236,24 +101,30 @@ function drawAll(draw: Draw, g: GraphGeometry, edges: Edges, inks: Inks, marked:
 function drawLevels(draw: Draw, g: GraphGeometry, picture: Picture, inks: Inks): void {
   draw.textAlign = "right";
   draw.textBaseline = "middle";
-  const every = Math.max(1, Math.ceil((inks.size + 3) / g.levelHeight));
+  const { level: chosen } = picture.start;
+  const apart = (a: number, b: number) => Math.abs(yOf(g, a) - yOf(g, b)) >= inks.size + 3;
+  let last = -1;
   for (let level = 0; level < g.levels; level++) {
+    if (isFolded(g, level)) continue;
     const y = yOf(g, level);
-    const chosen = level === picture.start.level;
     draw.strokeStyle = inks.line;
     draw.lineWidth = 1;
     draw.beginPath();
     draw.moveTo(g.left, Math.round(y) + 0.5);
     draw.lineTo(g.width - RIGHT, Math.round(y) + 0.5);
     draw.stroke();
-    const named = level === 0 || chosen || (level - 1) % every === 0;
-    const beside = Math.abs(level - picture.start.level) * g.levelHeight < inks.size + 3;
-    if (!named || (!chosen && beside)) continue;
-    draw.font = `${chosen ? "600 " : ""}${inks.size}px ${inks.font}`;
-    draw.fillStyle = chosen ? inks.text : inks.muted;
+    const clear = level === chosen || (apart(level, chosen) && (last < 0 || apart(level, last)));
+    if (!clear) continue;
+    last = level;
+    draw.font = `${level === chosen ? "600 " : ""}${inks.size}px ${inks.font}`;
+    draw.fillStyle = level === chosen ? inks.text : inks.muted;
     const word = g.narrow ? `${level - 1}` : `layer ${level - 1}`;
     draw.fillText(level === 0 ? "input" : word, g.left - 8, y);
   }
+  draw.font = `${inks.size}px ${inks.font}`;
+  draw.fillStyle = inks.muted;
+  for (const { below, above } of g.folds)
+    draw.fillText("⋯", g.left - 8, (yOf(g, below) + yOf(g, above)) / 2);
 }
 
 function drawBreak(draw: Draw, g: GraphGeometry, columns: Column[], inks: Inks): void {
@@ -273,6 +144,7 @@ function drawBreak(draw: Draw, g: GraphGeometry, columns: Column[], inks: Inks):
 function drawNodes(draw: Draw, g: GraphGeometry, picture: Picture, inks: Inks, hot: boolean): void {
   const { columns, shares } = picture;
   for (let level = 0; level < g.levels; level++) {
+    if (isFolded(g, level)) continue;
     const y = yOf(g, level);
     for (let c = 0; c < columns.length; c++) {
       const x = xOf(g, c);
@@ -387,7 +259,7 @@ function drawNames(
       draw.textAlign = "center";
       draw.fillText(text, x, top + inks.size * 0.7);
       if (on && shares) {
-        draw.font = `${inks.size - 1}px ${inks.font}`;
+        draw.font = `${Math.max(inks.size - 1, 11)}px ${inks.font}`;
         draw.fillStyle = inks.muted;
         draw.fillText(`${Math.round(100 * part)} %`, x, top + inks.size * 2);
       }
@@ -402,16 +274,4 @@ function cut(draw: Draw, text: string, room: number): string {
   while (characters.length > 1 && draw.measureText(`${characters.join("")}…`).width > room)
     characters.pop();
   return `${characters.join("")}…`;
-}
-
-/** The node near a point of the canvas. */
-export function nodeAt(g: GraphGeometry, columns: number, x: number, y: number): Spot | null {
-  const column = Math.floor((x - g.left) / g.columnWidth);
-  if (x < g.left - 4 || column < 0 || column >= columns) return null;
-  if (y > yOf(g, 0) - 4) return y <= g.height ? { level: 0, column } : null; // its name
-  const level = g.levels - 1 - Math.round((y - g.top) / g.levelHeight);
-  if (level < 0 || level >= g.levels) return null;
-  return Math.abs(y - yOf(g, level)) <= Math.min(12, g.levelHeight * 0.42)
-    ? { level, column }
-    : null;
 }

@@ -8,6 +8,7 @@ import {
   columnWeights,
   flowEdges,
   importance,
+  routesFrom,
   selectEdges,
   stepsOf,
   trace,
@@ -26,6 +27,8 @@ export interface Asked {
   /** Columns that fit. */
   room: number;
   opened: ReadonlySet<number>;
+  /** An edge with more than this of what a token takes is a route; null where there are none. */
+  routes: number | null;
 }
 
 /** Each stage is done again only when what it depends on has changed. */
@@ -36,6 +39,7 @@ export function createPictures() {
   let tokens: unknown;
   let kept: Picture | null = null;
   let traced: Trace | null = null;
+  let routes: Uint8Array[] | null = null;
 
   return {
     picture(state: State, asked: Asked): Picture {
@@ -51,6 +55,7 @@ export function createPictures() {
         asked.unit,
         asked.all,
         asked.room,
+        asked.routes,
         [...asked.opened],
         traits.threshold,
         traits.top_k,
@@ -63,9 +68,11 @@ export function createPictures() {
       tokens = traits.tokens;
       const starts = layout.units[asked.unit]?.tokens ?? [0];
       traced = asked.all ? null : trace(steps, n, asked.level - 1, starts);
+      const used = maps.slice(0, asked.level) as Float32Array[];
+      routes = traced && asked.routes !== null ? routesFrom(used, n, starts, asked.routes) : null;
       const columns = columnsOf(state, importance(state, steps, traced), asked.room, asked.opened);
       const edges = traced
-        ? flowEdges(traced.edges, columns, n)
+        ? flowEdges(traced.edges, columns, n, routes)
         : selectEdges(
             steps.map((step) => step && columnWeights(step, n, columns)),
             columns,
@@ -86,7 +93,7 @@ export function createPictures() {
     /** The ways of one column to the traced node; null where nothing is traced. */
     ways(columns: Column[], column: number, n: number): Picture["edges"] | null {
       const sources = columns[column]?.tokens;
-      return traced && sources ? flowEdges(traced.ways(sources), columns, n) : null;
+      return traced && sources ? flowEdges(traced.ways(sources), columns, n, routes) : null;
     },
   };
 }

@@ -3,7 +3,8 @@
 import { percent, plural, share } from "../state/format";
 import type { Column, Edges } from "../state/graph-model";
 import type { State } from "../state/state";
-import type { Picture, Said, Spot } from "./graph-draw";
+import type { Picture, Said } from "./graph-draw";
+import type { GraphGeometry, Spot } from "./graph-geometry";
 import type { TableSpec } from "./table";
 
 const LISTED = 4;
@@ -15,6 +16,17 @@ export function limitWords({ found, drawn }: Edges, topK: number): string {
   if (found <= drawn) return "";
   const how = topK > 0 ? "" : ", each measured by the strongest of its layer";
   return `Only the ${many(drawn)} strongest of ${many(found)} edges between tokens are drawn${how}.`;
+}
+
+export const waitingWords = (there: number, layers: number) =>
+  there < layers ? `${plural(there, "layer")} of ${layers} so far.` : "";
+
+/** Over the node that is traced: the answer's, or another. */
+export function pillOf(state: State, from: { level: number; unit: number } | null): string {
+  if (from) return `${state.label(from.unit)}, layer ${from.level - 1}`;
+  if (state.away || !state.targetLabel) return state.focusLabel;
+  const part = state.probability === null ? "" : ` ${share(state.probability)}`;
+  return `${state.targetLabel}${part}`;
 }
 
 const nameOf = (column: Column | undefined) =>
@@ -96,6 +108,12 @@ export function foldWords({ columns, shares }: Picture): string {
   });
   const carry = shares ? `, ${share(part)} in all` : "";
   return `⋯ ${plural(count, "token")} folded${carry}; click one to unfold it.`;
+}
+
+export function layerFolds(g: GraphGeometry | null): string {
+  if (!g || g.folds.length === 0) return "";
+  const runs = g.folds.map(({ below, above }) => `${below} to ${above - 1}`);
+  return `⋯ layers ${runs.join(", ")} folded: no word takes from another there; click to unfold.`;
 }
 
 export function tableOf(state: State, picture: Picture, caption: string): TableSpec {

@@ -49,7 +49,7 @@ export function createRanking(context: Context): Ranking {
           h(
             "li",
             {},
-            h("span", { class: "mix-rank-name", dir: "auto" }),
+            h("span", { class: "mix-rank-name" }, h("span", { dir: "auto" }), h("small", {})),
             h("span", { class: "mix-rank-track", "aria-hidden": "true" }, h("i", {})),
             h("span", { class: "mix-rank-value" }),
           ),
@@ -59,7 +59,9 @@ export function createRanking(context: Context): Ranking {
           const unit = state.layout.cols[c] ?? 0;
           const value = reading.values[c] ?? 0;
           row.dataset.token = String(state.layout.units[unit]?.index ?? 0);
-          setText(name as HTMLElement, names[unit] ?? "");
+          const text = state.label(unit);
+          setText(name?.firstElementChild as HTMLElement, text);
+          setText(name?.lastElementChild as HTMLElement, (names[unit] ?? "").slice(text.length));
           setText(
             figure as HTMLElement,
             reading.method.signed ? signed(value) : share(shareOf(reading, c)),

@@ -80,13 +80,16 @@ export function drawBlocks(
     (block, segment) => {
       const [name, tokens] = block.children as unknown as [HTMLElement, HTMLElement];
       name.hidden = !pair;
-      setText(name, segment === 0 ? "Text" : "Second text");
+      const second = /seq2seq/.test(state.traits.model_info.task)
+        ? "Written so far"
+        : "Second text";
+      setText(name, segment === 0 ? "Text" : second);
       const units = shown.filter((unit) => segmentOf(unit) === segment);
       if (hooks) {
         setAttributes(tokens, {
           role: "listbox",
           "aria-orientation": "horizontal",
-          "aria-label": pair ? (segment === 0 ? "First text" : "Second text") : "Text",
+          "aria-label": pair ? (segment === 0 ? "First text" : second) : "Text",
         });
       }
       setAttributes(tokens, { dir: directionOf(units.map((i) => state.layout.units[i] as Unit)) });

@@ -27,6 +27,10 @@ export interface Edges {
   found: number;
   /** How many between two tokens are drawn. */
   drawn: number;
+  /** How many ribbons they make: what a word keeps from layer to layer is one. */
+  ribbons: number;
+  /** Which edges are routes: 1 or 0; null where all are alike. */
+  routes: Uint8Array | null;
 }
 
 type Edge = [layer: number, upper: number, lower: number, weight: number];
@@ -186,19 +190,30 @@ export function columnShares(nodes: Float64Array, columns: Column[]): Float64Arr
 const LEAST_FLOW = 0.004;
 export const MOST_RIBBONS = 60;
 
-/** The edges of one flow that are worth drawing, weak first. */
-export function flowEdges(flows: Float64Array[], columns: Column[], n: number): Edges {
+/**
+ * The edges of one flow that are worth drawing, weak first. `routes` are drawn before all others.
+ * What a word keeps in layers on end is one ribbon, so that it leaves room for what moves.
+ */
+export function flowEdges(
+  flows: Float64Array[],
+  columns: Column[],
+  n: number,
+  routes: Uint8Array[] | null = null,
+): Edges {
+  const count = columns.length;
   const found: Edge[] = [];
+  const main = flows.map((_, l) => routes && columnRoutes(routes[l] as Uint8Array, n, columns));
   flows.forEach((flow, l) => {
-    const count = columns.length;
     const weights = columnFlow(flow, n, columns);
     for (let at = 0; at < weights.length; at++) {
       const weight = weights[at] as number;
       if (weight >= LEAST_FLOW) found.push([l, Math.floor(at / count), at % count, weight]);
     }
   });
-  found.sort((a, b) => b[3] - a[3]);
-  const drawn = found.slice(0, MOST_RIBBONS).reverse();
+  const isRoute = ([l, k, j]: Edge) => main[l]?.[k * count + j] ?? 0;
+  found.sort((a, b) => isRoute(b) - isRoute(a) || b[3] - a[3]);
+  const { drawn, ribbons } = ribboned(found, count, flows.length);
+  drawn.sort((a, b) => a[3] - b[3]);
   const between = drawn.filter((edge) => edge[1] !== edge[2]);
   return {
     ...packed(drawn),
@@ -206,7 +221,65 @@ export function flowEdges(flows: Float64Array[], columns: Column[], n: number): 
     between: between.at(-1)?.[3] ?? 0,
     found: found.length,
     drawn: drawn.length,
+    ribbons,
+    routes: routes && Uint8Array.from(drawn, isRoute),
   };
+}
+
+/** The first edges that make no more ribbons than may be drawn. */
+function ribboned(found: Edge[], count: number, layers: number) {
+  const stays = Array.from({ length: layers + 1 }, () => new Uint8Array(count));
+  const drawn: Edge[] = [];
+  let ribbons = 0;
+  for (const edge of found) {
+    const [l, k, j] = edge;
+    let more = 1;
+    if (k === j) {
+      // It begins a ribbon, makes one longer, or joins two.
+      more -= (stays[l + 1]?.[k] ?? 0) + (l > 0 ? (stays[l - 1]?.[k] ?? 0) : 0);
+    }
+    if (ribbons + more > MOST_RIBBONS) continue;
+    if (k === j) (stays[l] as Uint8Array)[k] = 1;
+    ribbons += more;
+    drawn.push(edge);
+  }
+  return { drawn, ribbons };
+}
+
+/** Edges of the layers' maps that lead on from some tokens of the last layer downward, with more
+ * than `least` of what a token takes: as `Explanation.routes` has them. */
+export function routesFrom(
+  maps: ArrayLike<number>[],
+  n: number,
+  starts: readonly number[],
+  least: number,
+): Uint8Array[] {
+  const routes = maps.map(() => new Uint8Array(n * n));
+  let reached = new Set(starts);
+  for (let l = maps.length - 1; l >= 0; l--) {
+    const below = new Set<number>();
+    for (const i of reached)
+      for (let j = 0; j < n; j++) {
+        if (((maps[l] as ArrayLike<number>)[i * n + j] as number) <= least) continue;
+        (routes[l] as Uint8Array)[i * n + j] = 1;
+        below.add(j);
+      }
+    reached = below;
+  }
+  return routes;
+}
+
+/** Columns between which at least one route leads. */
+function columnRoutes(routes: Uint8Array, n: number, columns: Column[]): Uint8Array {
+  const count = columns.length;
+  const out = new Uint8Array(count * count);
+  columns.forEach((upper, k) => {
+    columns.forEach((lower, c) => {
+      const some = upper.tokens.some((i) => lower.tokens.some((j) => routes[i * n + j] === 1));
+      out[k * count + c] = some ? 1 : 0;
+    });
+  });
+  return out;
 }
 
 function packed(edges: Edge[]) {
@@ -272,6 +345,8 @@ export function selectEdges(
     between: Math.max(...peaks, 0),
     found,
     drawn: between.length,
+    ribbons: drawn.length,
+    routes: null,
   };
 }
 

@@ -1,6 +1,7 @@
 /** A row of scores as it is read: which words are on the scale, and what stands beside it. */
 
 import type { MethodEntry } from "../wire/types";
+import { share, signed } from "./format";
 import type { State } from "./state";
 
 export interface Reading {
@@ -62,6 +63,10 @@ export function readingOf(
     sink,
   };
 }
+
+/** How the reading's numbers are written: shares in percent, what has a sign as it is. */
+export const writing = ({ method, total }: Reading) =>
+  method.signed ? signed : (value: number) => share(total > 0 ? value / total : 0);
 
 /** Share of the whole, 0 to 1, of a column. */
 export const shareOf = ({ values, total }: Reading, column: number) =>

@@ -4,6 +4,7 @@ import type { MethodEntry, RunInfo, ViewName } from "../wire/types";
 import { percent, plural } from "./format";
 import type { State } from "./state";
 
+export const SIGNED = "orange speaks against, blue speaks for";
 export const quoted = (text: string) => `“${text}”`;
 
 const upTo = (layer: number) => `layers 0 to ${layer}`;

@@ -8,11 +8,9 @@ import { createLegend } from "../kit/legend";
 import { number } from "../state/format";
 import type { Grid, State } from "../state/state";
 import { unitMass } from "../state/stats";
-import { captionOf, quoted } from "../state/words";
+import { captionOf, quoted, SIGNED } from "../state/words";
 import type { MethodEntry } from "../wire/types";
 import { breakAt } from "./shared";
-
-export const SIGNED = "orange speaks against, blue speaks for";
 
 export interface Maps {
   element: HTMLElement;

@@ -5,7 +5,7 @@ import { createCurves } from "../kit/curves";
 import { type Line, type Point, pen, styleOf } from "../kit/curves-draw";
 import { h, setAttributes, setText, show, sync } from "../kit/dom";
 import { createTable } from "../kit/table";
-import { number, percent, plural, share } from "../state/format";
+import { duration, number, percent, plural, share } from "../state/format";
 import type { State } from "../state/state";
 import { lacking, leftOutWords } from "../state/words";
 import type { Measured } from "../wire/measures";
@@ -134,9 +134,10 @@ export function faithfulnessView(element: HTMLElement, context: Context): View {
       const actions =
         message !== null && state.live ? [{ label: "Measure again", run: measured.again }] : [];
       const waits = measured.costs !== null && measured.phase === "done" && !measured.random;
-      if (waits) actions.push({ label: "Measure all of it", run: measured.insist });
+      if (waits && state.live) actions.push({ label: "Measure all of it", run: measured.insist });
+      const where = state.live ? "" : " in the notebook";
       const words = waits
-        ? `Random orders would take about ${Math.round(measured.costs ?? 0)} s.`
+        ? `Random orders would take about ${duration(measured.costs ?? 0)}${where}.`
         : message;
       if (!start) return hide(words, actions);
       notice.update(words, actions);

@@ -2,22 +2,38 @@
 
 import type { Context, View } from "../kit/context";
 import { h, onResize, setAttributes, setText, show } from "../kit/dom";
+import { drawGraph, type Picture } from "../kit/graph-draw";
 import {
-  drawGraph,
+  foldAt,
   type GraphGeometry,
   measureGraph,
   nodeAt,
-  type Picture,
   roomFor,
   type Spot,
-} from "../kit/graph-draw";
+} from "../kit/graph-geometry";
 import { createPictures } from "../kit/graph-picture";
-import { aboutNode, foldWords, limitWords, saidOf, tableOf } from "../kit/graph-words";
+import {
+  aboutNode,
+  foldWords,
+  layerFolds,
+  limitWords,
+  pillOf,
+  saidOf,
+  tableOf,
+  waitingWords,
+} from "../kit/graph-words";
 import { moveLayer, moveWord } from "../kit/steps";
 import { createTable } from "../kit/table";
-import { plural, share } from "../state/format";
 import type { State } from "../state/state";
 import { absent, carrierOf, createNotice, withoutMaps } from "./shared";
+
+/** As `Explanation.routes` has it. */
+const ROUTE = 0.04;
+const ROUTE_WORDS =
+  "In full colour: the routes, on which a token takes more than 4 % from another; pale: what else flows.";
+const NARROW = 600;
+/** The line for the table behind the picture, and the panel's edges. */
+const BESIDE_STAGE = 44;
 
 export function graphView(element: HTMLElement, context: Context): View {
   const { listen, marks } = context;
@@ -41,6 +57,8 @@ export function graphView(element: HTMLElement, context: Context): View {
   let of: unknown;
   let spot: Spot | null = null;
   const opened = new Set<number>();
+  /** Whether folded layers were opened. */
+  let unfolded = false;
   const pictures = createPictures();
 
   listen(clear, "click", () => traceFrom(null));
@@ -90,6 +108,10 @@ export function graphView(element: HTMLElement, context: Context): View {
   listen(stage, "click", (event) => {
     const at = spotOf(event);
     if (at) choose(at);
+    else if (geometry && foldAt(geometry, event.clientY - base.getBoundingClientRect().top)) {
+      unfolded = true;
+      context.redraw();
+    }
   });
   listen(stage, "keydown", (event) => {
     if (!state) return;
@@ -116,12 +138,28 @@ export function graphView(element: HTMLElement, context: Context): View {
 
   const width = () => element.clientWidth || 760;
 
+  /** What the rest of the widget leaves of a screen. */
+  function heightLeft(): number {
+    const { root } = context;
+    const panel = element.parentElement;
+    if (!panel || root.hasAttribute("data-present")) return Number.POSITIVE_INFINITY;
+    const around = root.offsetHeight - panel.offsetHeight;
+    if (!(around > 0)) return Number.POSITIVE_INFINITY; // not laid out
+    const below = words.offsetHeight + clear.offsetHeight + BESIDE_STAGE;
+    return (root.offsetWidth < NARROW ? 760 : 640) - around - below;
+  }
+
   function layOut(next: State): void {
     if (!picture) return;
+    const space = {
+      width: width(),
+      room: heightLeft(),
+      still: unfolded ? [] : stillOf(next.layers),
+    };
     geometry = measureGraph(
       picture.columns,
       next.layers + 1,
-      width(),
+      space,
       context.inks(),
       base.getContext("2d"),
     );
@@ -133,6 +171,17 @@ export function graphView(element: HTMLElement, context: Context): View {
     base.style.height = stage.style.height = `${geometry.height}px`;
   }
 
+  /** By layer: whether no word takes from another, in what is drawn. */
+  function stillOf(layers: number): boolean[] {
+    const still = new Array<boolean>(layers).fill(picture?.shares != null);
+    const edges = picture?.edges;
+    for (let e = 0; e < (edges?.count ?? 0); e++)
+      if (edges?.upper[e] !== edges?.lower[e]) still[edges?.layer[e] ?? 0] = false;
+    // The level that is traced stays in sight.
+    if (picture) still[picture.start.level - 1] = still[picture.start.level] = false;
+    return still.slice(0, layers);
+  }
+
   /** The column of the word that is pointed at or held. */
   function marked(): number {
     const token = marks.hover ?? marks.pin;
@@ -141,19 +190,12 @@ export function graphView(element: HTMLElement, context: Context): View {
     return picture.columns.findIndex((column) => column.units.includes(unit));
   }
 
-  function pillOf(next: State): string {
-    if (from) return `${next.label(from.unit)}, layer ${from.level - 1}`;
-    if (next.away || !next.targetLabel) return next.focusLabel;
-    const part = next.probability === null ? "" : ` ${share(next.probability)}`;
-    return `${next.targetLabel}${part}`;
-  }
-
   function draw(): void {
     if (!picture || !geometry || !state) return;
     const at = marked();
     const ways = at >= 0 ? pictures.ways(picture.columns, at, state.n) : null;
-    const what = from || state.away ? pillOf(state) : "the answer";
-    const said = saidOf(picture, pillOf(state), what, at);
+    const what = from || state.away ? pillOf(state, from) : "the answer";
+    const said = saidOf(picture, pillOf(state, from), what, at);
     drawGraph(base, geometry, picture, said, context.inks(), ways, at);
   }
 
@@ -173,6 +215,7 @@ export function graphView(element: HTMLElement, context: Context): View {
     update(next) {
       if (of !== next.traits.tokens || (from && next.layout.units[from.unit] === undefined)) {
         from = null;
+        unfolded = false;
         opened.clear();
       }
       of = next.traits.tokens;
@@ -194,8 +237,8 @@ export function graphView(element: HTMLElement, context: Context): View {
         all: context.own.allEdges,
         room: roomFor(width(), next.layers + 1, context.inks()),
         opened,
+        routes: drawn.id === "ifr" ? ROUTE : null,
       });
-      layOut(next);
       const what = from
         ? `“${next.label(from.unit)}” at layer ${from.level - 1}`
         : `“${next.away ? next.focusLabel : next.targetLabel || next.focusLabel}”`;
@@ -210,7 +253,8 @@ export function graphView(element: HTMLElement, context: Context): View {
           "Graph. Left and right choose a word, up and down the layer, Enter traces it, Escape goes back.",
         "data-level": level,
         "data-token": next.layout.units[from?.unit ?? next.layout.focus]?.index ?? 0,
-        "data-edges": picture.edges.count,
+        "data-edges": picture.edges.ribbons,
+        "data-routes": picture.edges.routes?.reduce((sum, one) => sum + one, 0) ?? null,
       });
       const other =
         drawn.id !== method.id
@@ -221,12 +265,15 @@ export function graphView(element: HTMLElement, context: Context): View {
           ? "This method combines layers by maximum flow; the picture follows the plain product of its maps."
           : "";
       const limit = flow ? "" : limitWords(picture.edges, next.traits.top_k);
-      const waits =
-        there < next.layers ? `${plural(there, "layer")} of ${next.layers} so far.` : "";
-      setText(words, [other, waits, pipes, limit, foldWords(picture)].filter(Boolean).join(" "));
+      const waits = waitingWords(there, next.layers);
+      const main = picture.edges.routes ? ROUTE_WORDS : "";
+      layOut(next);
+      const said = [other, waits, pipes, main, limit, foldWords(picture), layerFolds(geometry)];
+      setText(words, said.filter(Boolean).join(" "));
       show(words, words.textContent !== "");
       notice.update(null);
       show(clear, from !== null);
+      layOut(next);
       draw();
       table.update(tableOf(next, picture, label));
     },

@@ -6,9 +6,9 @@ import { createHeatmap } from "../kit/heatmap";
 import { createLegend } from "../kit/legend";
 import { moveLayer, moveWord } from "../kit/steps";
 import { createTable } from "../kit/table";
-import { number, plural } from "../state/format";
+import { number, plural, share } from "../state/format";
 import type { State } from "../state/state";
-import { quoted } from "../state/words";
+import { quoted, SIGNED } from "../state/words";
 import { absent, breakAt, createNotice, withoutMaps } from "./shared";
 
 export function layersView(element: HTMLElement, context: Context): View {
@@ -91,9 +91,12 @@ export function layersView(element: HTMLElement, context: Context): View {
         square: false,
         upward: true,
       });
+      const shares = method.yields === "maps" && next.traits.aggregate === "rollout";
+      const what = shares ? `share of ${quoted(next.focusLabel)} in each layer` : "score";
       legend.update(
         scale,
-        scale.signed ? "orange speaks against, blue speaks for" : "score, one scale for all layers",
+        scale.signed ? SIGNED : `${what}, one scale for all layers`,
+        shares && !scale.signed ? share : number,
       );
       table.update({
         caption: summary,

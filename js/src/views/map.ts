@@ -6,7 +6,7 @@ import { createHeatmap } from "../kit/heatmap";
 import { createLegend } from "../kit/legend";
 import { moveWord } from "../kit/steps";
 import { createTable } from "../kit/table";
-import { number } from "../state/format";
+import { number, share } from "../state/format";
 import type { Grid, State } from "../state/state";
 import { quoted } from "../state/words";
 import { absent, breakAt, carrierOf, createNotice, soFar, withoutMaps } from "./shared";
@@ -98,9 +98,11 @@ export function mapView(element: HTMLElement, context: Context): View {
         colBreak: breakAt(next, cols),
         square: true,
       });
+      const shares = next.traits.aggregate === "rollout" && !drawn.signed;
       legend.update(
         scale.scale,
-        next.traits.aggregate === "rollout" ? "share of the row's token" : "contribution",
+        shares ? "share of the row's token" : "contribution",
+        shares ? share : number,
       );
       table.update(
         grid.coarse

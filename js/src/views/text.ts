@@ -6,7 +6,7 @@ import { createLegend } from "../kit/legend";
 import { createRanking } from "../kit/ranking";
 import { createTable } from "../kit/table";
 import { sentenceScale } from "../kit/tokens";
-import { readingOf } from "../state/reading";
+import { readingOf, writing } from "../state/reading";
 import { namesOf } from "../state/units";
 import { meaning } from "../state/words";
 import { absent, createNotice, soFar } from "./shared";
@@ -35,7 +35,7 @@ export function textView(element: HTMLElement, context: Context): View {
       hint.textContent = left > 0 ? `${left} more words carry less than these.` : "";
       hint.hidden = left <= 0;
       const scale = sentenceScale(context.palette(), reading, context.own.stretch);
-      legend.update(scale, "scale of the sentence");
+      legend.update(scale, "colours of the sentence", reading ? writing(reading) : undefined);
       const names = namesOf(next.layout);
       table.update(
         found && method
