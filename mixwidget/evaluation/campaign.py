@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..explanation import named
 from ..methods import get_method
 from ..metrics import Choice
 from ..models import Source, open_source
@@ -61,25 +60,9 @@ def entrants(
         None if _by_name(one, own, executor) else open_source(one, own)
         for one, own in zip(models, each, strict=True)
     ]
-    if names is None:
-        pairs = zip(models, sources, strict=True)
-        called = _numbered([source.name if source else os.fspath(one) for one, source in pairs])
-    else:
-        called = [names] if isinstance(names, str) else [str(name) for name in names]
-    if len(called) != len(models) or len(set(called)) < len(called):
-        raise InputError(f"names must be {len(models)} different names, one for each model.")
+    pairs = zip(models, sources, strict=True)
+    called = named([source.name if source else os.fspath(one) for one, source in pairs], names)
     return [Entrant(*one) for one in zip(called, models, sources, strict=True)]
-
-
-def _numbered(paths: Sequence[str]) -> list[str]:
-    """The last parts of paths; equal ones get numbers."""
-    short = [Path(path).name or path for path in paths]
-    often, seen = Counter(short), Counter[str]()
-    found = []
-    for name in short:
-        seen[name] += 1
-        found.append(f"{name} {seen[name]}" if often[name] > 1 else name)
-    return found
 
 
 def _by_name(model: Any, tokenizer: Any, executor: Executor | None) -> bool:

@@ -4,6 +4,8 @@ from .answer import Answer
 from .combine import Combine, Rolling, normalise_rows, rollout_rows
 from .failure import Failure
 from .flow import Routes, check_cost, flow_rows, flow_seconds
+from .naming import named
+from .readings import alike, shared_words
 from .record import Explanation, Part
 from .serial import dumps
 from .units import REST, Unit, place_of, units_of
@@ -20,14 +22,17 @@ __all__ = [
     "Routes",
     "Unit",
     "WordScore",
+    "alike",
     "check_cost",
     "dumps",
     "flow_rows",
     "flow_seconds",
+    "named",
     "normalise_rows",
     "place_of",
     "plain_text",
     "rollout_rows",
+    "shared_words",
     "shortened",
     "units_of",
     "word_scores",

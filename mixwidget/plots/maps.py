@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from ..errors import InputError, UnsupportedMethodError
-from ..explanation import flow_rows
+from ..explanation import alike, flow_rows
+from ..explanation import named as named_models
 from . import words
 from .canvas import (
     LEGEND_HEIGHT,
@@ -241,15 +242,26 @@ def draw_layers(
 def same_text(explanation: Explanation, others: Sequence[Explanation]) -> list[Explanation]:
     """All of them, if they are of one text."""
     for other in others:
+        if other.text == explanation.text and not alike(explanation.tokens, other.tokens):
+            raise InputError(
+                "others are of models that cut this text into other tokens, so that no map or row "
+                "lies on another. MixView([m1, m2], text) compares them by words, and so does "
+                'benchmark(..., metrics=[("agreement", {"unit": "words"})]).'
+            )
         if [str(token) for token in other.tokens] != [str(token) for token in explanation.tokens]:
             raise InputError("others must be explanations of the same text as this one.")
     return [explanation, *others]
 
 
 def named(shown: Sequence[Explanation], names: Sequence[str] | None) -> list[str]:
-    """Names of explanations: their methods', or the caller's own."""
+    """Names of explanations: their methods', and whose they are if they are of several models; or
+    the caller's own."""
     if names is None:
-        return [words.name(one) for one in shown]
+        paths = list(dict.fromkeys(str(one.info.get("model", "")) for one in shown))
+        if len(paths) < 2:
+            return [words.name(one) for one in shown]
+        models = dict(zip(paths, named_models(paths), strict=True))
+        return [f"{words.name(one)}, {models[str(one.info.get('model', ''))]}" for one in shown]
     if isinstance(names, str) or len(names) != len(shown):
         raise InputError(f"names must be {len(shown)} texts: for this explanation and the others.")
     return [str(name) for name in names]

@@ -47,7 +47,7 @@ def exported_view(
     shown: Shown, format: str, traits: Mapping[str, Any] | None, measure: bool = False
 ) -> tuple[str, str, bytes]:
     """Name, mime type and bytes of what a view shows, see `exported`."""
-    return exported(shown.explanations, format, lambda: page_of_view(shown, traits, measure))
+    return exported(shown.everything(), format, lambda: page_of_view(shown, traits, measure))
 
 
 def exported(

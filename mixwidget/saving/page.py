@@ -1,10 +1,10 @@
 """A page of its own: the widget's bundle and all that is computed for one text.
 
 The page needs nothing but itself: no kernel, no network. Its data is one JSON text,
-`{"traits", "focused", "faithfulness", "arrays", "data"}`: the widget's traits; the methods whose
-runs hold for one focus token only; what was measured, in the parts of metrics/report.py; the
-arrays as messages (protocol.py) with their length in bytes; and those bytes, one after the other,
-as base64 of gzip.
+`{"traits", "focused", "faithfulness", "beside", "arrays", "data"}`: the widget's traits; the
+methods whose runs hold for one focus token only; what was measured, in the parts of
+metrics/report.py, and the same of other models, by their place; the arrays as messages
+(protocol.py) with their length in bytes; and those bytes, one after the other, as base64 of gzip.
 """
 
 from __future__ import annotations
@@ -116,26 +116,37 @@ def page_of_view(shown: Shown, traits: Mapping[str, Any] | None, measure: bool) 
     """
     if traits is None:
         raise MixwidgetError("There is nothing to save yet: wait until it is computed.")
-    parts = measured(shown.case, shown.aimed) if measure else shown.faithfulness
-    return make_page(shown.case, shown.results, traits, parts)
+
+    def parts(one: Shown) -> list[Part]:
+        return measured(one.case, one.aimed) if measure else one.faithfulness
+
+    others = {place: (one.results, parts(one)) for place, one in shown.beside.items()}
+    return make_page(shown.case, shown.results, traits, parts(shown), others)
 
 
 def make_page(
-    case: Case, results: list[Result], traits: Mapping[str, Any], faithfulness: list[Part]
+    case: Case,
+    results: list[Result],
+    traits: Mapping[str, Any],
+    faithfulness: list[Part],
+    beside: Mapping[int, tuple[list[Result], list[Part]]] | None = None,
 ) -> bytes:
-    """The page, as the bytes of its file."""
+    """The page, as the bytes of its file. `beside` are results of other models."""
     if not results:
         raise MixwidgetError("There is nothing to save yet: wait until it is computed.")
-    messages = [message for result in results for message in _arrays(result)]
+    others = beside or {}
+    held = [*results, *(result for found, _ in others.values() for result in found)]
+    messages = [message for result in held for message in _arrays(result)]
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)  # gzip
     packed = b"".join(packer.compress(data or b"") for _, data in messages)
     packed += packer.flush(zlib.Z_SYNC_FLUSH)
     heads = _of_text(case, max(_BYTES - len(packed), _HEADS_BYTES))
     packed += b"".join(packer.compress(data or b"") for _, data in heads) + packer.flush()
     content = {
-        "traits": _saved(traits, results),
+        "traits": _saved(traits, results) | _models(traits, others),
         "focused": [result.method.id for result in results if _one_focus(result)],
         "faithfulness": faithfulness,
+        "beside": {place: parts for place, (_, parts) in others.items()},
         "arrays": [[content, len(data or b"")] for content, data in (*messages, *heads)],
         "data": base64.b64encode(packed).decode("ascii"),
     }
@@ -151,7 +162,18 @@ def _saved(traits: Mapping[str, Any], results: list[Result]) -> dict[str, Any]:
         else {**entry, "available": False, "reason": entry["reason"] or _ABSENT}
         for entry in traits["catalogue"]
     ]
-    runs = {
+    compared = [id for id in traits["compared"] if id in ids]
+    return {
+        **traits,
+        "catalogue": catalogue,
+        "compared": compared,
+        "runs": _runs(results),
+        "status": _READY,
+    }
+
+
+def _runs(results: list[Result]) -> dict[str, Any]:
+    return {
         result.method.id: {
             "run": result.run,
             "state": "ready",
@@ -163,14 +185,18 @@ def _saved(traits: Mapping[str, Any], results: list[Result]) -> dict[str, Any]:
         }
         for result in results
     }
-    compared = [id for id in traits["compared"] if id in ids]
-    return {
-        **traits,
-        "catalogue": catalogue,
-        "compared": compared,
-        "runs": runs,
-        "status": _READY,
-    }
+
+
+def _models(
+    traits: Mapping[str, Any], beside: Mapping[int, tuple[list[Result], list[Part]]]
+) -> dict[str, Any]:
+    """What is said of several models, with those runs of theirs that the page holds."""
+    held = {place: _runs(results) for place, (results, _) in beside.items()}
+    models = [
+        {**entry, "runs": held.get(place, {})}
+        for place, entry in enumerate(traits.get("models", ()))
+    ]
+    return {"models": models}
 
 
 def _one_focus(result: Result) -> bool:

@@ -3,9 +3,10 @@
 from . import describe
 from .describe import EMPTY_MODEL, plain
 from .inbox import Wish
-from .opening import find_opener
+from .opening import find_openers
 from .results import Result, text_array
 from .session import CACHE_BYTES, Session
+from .several import Several, open_session
 from .shown import Shown
 from .telling import logger
 
@@ -14,11 +15,13 @@ __all__ = [
     "EMPTY_MODEL",
     "Result",
     "Session",
+    "Several",
     "Shown",
     "Wish",
     "describe",
-    "find_opener",
+    "find_openers",
     "logger",
+    "open_session",
     "plain",
     "text_array",
 ]

@@ -27,11 +27,23 @@ class Wish:
     focus: int | None = None
     heads: bool = False  # what each head wrote into the answer is shown
     ways: bool = False  # which token took what from which is shown, whatever the method
+    model: int = 0  # which of several models is asked; of a whole view, which stands in front
 
     @property
     def methods(self) -> list[str]:
         """The asked methods, the one in front first."""
         return list(dict.fromkeys(id for id in (self.method, *self.compared) if id))
+
+
+def model_mark(model: int) -> str:
+    """What a run's name begins with if it is of one of the other models."""
+    return f"{model}:" if model else ""
+
+
+def model_of(run: str) -> int:
+    """Whose run it is."""
+    mark, colon, _ = run.partition(":")
+    return int(mark) if colon and mark.isdecimal() else 0
 
 
 class Owner(Protocol):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, MixwidgetError
 from . import describe
-from .inbox import Wish
+from .inbox import Wish, model_mark
 from .results import Result
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def make_plan(
             key += [target.kind, target.index, target.position]
         if method.bound_to_focus(options):
             key.append(focus)
-        run = f"{id}-{describe.fingerprint(*key)}"
+        run = f"{model_mark(wish.model)}{id}-{describe.fingerprint(*key)}"
         aimed = method.class_specific and target.position is not None
         any_row = not aimed and not method.bound_to_focus(options)
         job = known.get(run) or Job(run, id, method.title, options, any_row=any_row)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import protocol
 from ..errors import MixwidgetError
 from ..protocol import Message, Request, Want
 from . import describe
 from .results import Result, text_array
-from .shown import Shown, shown
+from .shown import shown
 from .telling import logger
 
 if TYPE_CHECKING:
     from .work import Worker
-
-# (what is shown, format, the view's traits) -> the file's name, mime type and bytes.
-Exporter = Callable[[Shown, str, Any], tuple[str, str, bytes]]
 
 
 def serve(worker: Worker) -> None:
@@ -97,10 +94,16 @@ def _rerun(worker: Worker, request: Request) -> Message | None:
     return _done(request)
 
 
+def _show(worker: Worker, request: Request) -> None:
+    """All of it is to be told again: the listener looks at this model now."""
+    worker.show_all()
+
+
 _ANSWERS: dict[str, Callable[[Worker, Request], Message | None]] = {
     "need": _need,
     "export": _export,
     "measure": _measure,
     "cancel": _cancel,
     "rerun": _rerun,
+    "show": _show,
 }

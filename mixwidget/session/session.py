@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from ..errors import CancelledError
 from ..protocol import Request
 from .inbox import Wish
-from .requests import Exporter
+from .plan import Plan
 from .shown import Shown, shown
-from .telling import Listener
+from .telling import Exporter, Listener
 from .work import Worker
 
 if TYPE_CHECKING:
@@ -115,6 +115,16 @@ class Session:
         return thread is not None and thread.is_alive()
 
     @property
+    def plan(self) -> Plan | None:
+        """The last wish that was made concrete; the latest may still be `stale`, or have failed."""
+        return self._worker.plan
+
+    @property
+    def stale(self) -> bool:
+        """Whether the latest wish is still being prepared."""
+        return self._worker.stale()
+
+    @property
     def case(self) -> Case | None:
         """Text and model as they are shown; None while they are being prepared."""
         plan = self._worker.plan
@@ -131,6 +141,11 @@ class Session:
         """The finished explanations of what is asked, by method."""
         plan = self._worker.plan
         return {} if plan is None or self._worker.stale() else self._worker.ready(plan)
+
+    def by_model(self) -> dict[str, dict[str, Explanation]]:
+        """The same by the model's name, as of several."""
+        case = self.case
+        return {} if case is None else {case.source.name: self.explanations()}
 
     def shown(self) -> Shown:
         """All that is finished for the shown text: what a file of it holds."""

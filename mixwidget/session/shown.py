@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MixwidgetError
@@ -23,6 +24,7 @@ class Shown:
         explanations: of the methods that are asked for, by id.
         aimed: of all results, read where the answer is read and with its target.
         faithfulness: what was measured and told last, if it is about what is shown.
+        beside: the same of other models, by their place in `names`.
     """
 
     case: Case
@@ -30,6 +32,15 @@ class Shown:
     explanations: dict[str, Explanation]
     aimed: dict[str, Explanation]
     faithfulness: list[dict[str, Any]]
+    beside: Mapping[int, Shown] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+
+    def everything(self) -> dict[str, Explanation]:
+        """The explanations that are asked for, of all models."""
+        found = dict(self.explanations)
+        for place, other in self.beside.items():
+            found |= {f"{id}, {self.names[place]}": one for id, one in other.explanations.items()}
+        return found
 
 
 def shown(worker: Worker) -> Shown:

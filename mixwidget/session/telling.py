@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..protocol import Message
 from .inbox import Inbox
+
+if TYPE_CHECKING:
+    from .shown import Shown
 
 logger = logging.getLogger("mixwidget")
 logger.addHandler(logging.NullHandler())  # threads do not write into the notebook
 
 _EVERY = 0.1  # seconds between two reports of progress
+
+
+# (what is shown, format, the view's traits) -> the file's name, mime type and bytes.
+Exporter = Callable[["Shown", str, Any], tuple[str, str, bytes]]
 
 
 class Listener(Protocol):

@@ -19,10 +19,10 @@ from .cache import ByteCache
 from .inbox import Inbox, Wish
 from .measuring import Measuring
 from .plan import Job, Plan, make_plan
-from .requests import Exporter, serve
+from .requests import serve
 from .results import Result
 from .sending import Sender
-from .telling import Listener, Teller, logger
+from .telling import Exporter, Listener, Teller, logger
 
 if TYPE_CHECKING:
     from ..explanation import Explanation
@@ -315,6 +315,21 @@ class Worker:
             message, hint = describe.in_words(self.failure)
             values["status"] = {"state": "error", "message": message, "hint": hint}
         self.tell.publish(values)
+
+    def show_all(self) -> None:
+        """Tell the listener everything again."""
+        plan = self.plan
+        if plan is None or self.failure is not None:
+            self.show(runs={})
+            return
+        catalogue = describe.catalogue(plan.case, plan.predicted())
+        self.show(
+            focus=plan.focus,
+            method=plan.front,
+            model_info=plan.model_info(),
+            tokens=describe.tokens(plan.case),
+            catalogue=catalogue,
+        )
 
     def _fail(self, error: BaseException) -> None:
         """The wish cannot be carried out at all."""

@@ -5,7 +5,8 @@ A wrong value raises `traitlets.TraitError` and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from difflib import get_close_matches
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -60,25 +61,33 @@ def check_method(id: Any) -> str:
     return get_method(id).id
 
 
+class Control(traitlets.Any):
+    """A trait whose check sees None too, which traitlets would let pass."""
+
+    def _validate(self, obj: Any, value: Any) -> Any:
+        return value if obj._cross_validation_lock else self._cross_validate(obj, value)
+
+
 class Controls(traitlets.HasTraits):
     """What the user sets, in Python or in the browser. See docs/architecture.md."""
 
-    text = traitlets.Any("", help="The input; a change runs it.").tag(sync=True)
-    text_pair = traitlets.Any("", help='The second text of a pair, "" for none.').tag(sync=True)
-    method = traitlets.Any("", help="The id of the method in front.").tag(sync=True)
-    compared = traitlets.Any(help="Up to four methods to compare.").tag(sync=True)
-    params = traitlets.Any(help="{method: {option: value}}.").tag(sync=True)
-    view = traitlets.Any("graph", help=f"The open tab: {', '.join(VIEWS)}.").tag(sync=True)
-    layer = traitlets.Any(None, help="Layer shown, from 0; negative: from the top.").tag(sync=True)
-    aggregate = traitlets.Any("rollout", help="One layer alone, or combined.").tag(sync=True)
-    focus = traitlets.Any(None, help="The token whose row is read.").tag(sync=True)
-    target = traitlets.Any(None, help="What is explained; None: the prediction.").tag(sync=True)
-    threshold = traitlets.Any(0.1, help="Edges weaker than this share are hidden.").tag(sync=True)
-    top_k = traitlets.Any(0, help="Edges kept per token; 0: use the threshold.").tag(sync=True)
-    unit = traitlets.Any("tokens", help="tokens or words.").tag(sync=True)
-    special = traitlets.Any(True, help="Whether special tokens are shown.").tag(sync=True)
-    colours = traitlets.Any("blues", help=f"Colours: {', '.join(COLOURS)}.").tag(sync=True)
-    head = traitlets.Any(-1, help="The head shown; -1: the mean of all.").tag(sync=True)
+    text = Control("", help="The input; a change runs it.").tag(sync=True)
+    text_pair = Control("", help='The second text of a pair, "" for none.').tag(sync=True)
+    method = Control("", help="The id of the method in front.").tag(sync=True)
+    compared = Control(help="Up to four methods to compare.").tag(sync=True)
+    params = Control(help="{method: {option: value}}.").tag(sync=True)
+    view = Control("graph", help=f"The open tab: {', '.join(VIEWS)}.").tag(sync=True)
+    layer = Control(None, help="Layer shown, from 0; negative: from the top.").tag(sync=True)
+    aggregate = Control("rollout", help="One layer alone, or combined.").tag(sync=True)
+    focus = Control(None, help="The token whose row is read.").tag(sync=True)
+    target = Control(None, help="What is explained; None: the prediction.").tag(sync=True)
+    threshold = Control(0.1, help="Edges weaker than this share are hidden.").tag(sync=True)
+    top_k = Control(0, help="Edges kept per token; 0: use the threshold.").tag(sync=True)
+    unit = Control("tokens", help="tokens or words.").tag(sync=True)
+    special = Control(True, help="Whether special tokens are shown.").tag(sync=True)
+    colours = Control("blues", help=f"Colours: {', '.join(COLOURS)}.").tag(sync=True)
+    front = Control(0, help="Which of several models is in front.").tag(sync=True)
+    head = Control(-1, help="The head shown; -1: the mean of all.").tag(sync=True)
 
     @traitlets.default("compared")
     def _no_compared(self) -> list[str]:
@@ -96,6 +105,26 @@ class Controls(traitlets.HasTraits):
     def _known_size(self) -> tuple[int, int]:
         """Layers and heads."""
         return 0, 0
+
+    def _known_models(self) -> list[str]:
+        """What the models are called; nothing where there is one."""
+        return []
+
+    @validate("front")
+    @_checked
+    def _check_front(self, value: Any) -> int:
+        names = self._known_models()
+        if isinstance(value, str) and value in names:
+            return names.index(value)
+        if not names:
+            if value != 0:
+                raise TraitError("front is for several models: MixView([m1, m2], text).")
+            return 0
+        number = value if isinstance(value, str) else whole_number(value, "front")
+        if isinstance(number, str) or not 0 <= number < len(names):
+            known = ", ".join(f"{i} ({name})" for i, name in enumerate(names))
+            raise TraitError(f"front is {value!r}; it can be {known}.")
+        return number
 
     @validate("text")
     @_checked
@@ -237,6 +266,15 @@ def target_value(value: Any) -> Any:
             raise TraitError("target may be a pair: (start, end), or (for, against).")
         return [target_value(part) for part in value]
     return whole_number(value, "target")
+
+
+def check_names(controls: dict[str, Any], known: Collection[str]) -> None:
+    """Refuse a control that there is not."""
+    for name in controls:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else f" There are {', '.join(CONTROLS)}."
+            raise TypeError(f"MixView has no control {name!r}.{hint}")
 
 
 CONTROLS: tuple[str, ...] = tuple(Controls.class_trait_names(sync=True))

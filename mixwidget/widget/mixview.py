@@ -9,7 +9,6 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +21,10 @@ from .. import protocol
 from ..errors import InputError
 from ..protocol import Message
 from ..saving import exported_view, format_of
-from ..session import CACHE_BYTES, EMPTY_MODEL, Session, Wish, find_opener, plain
+from ..session import CACHE_BYTES, EMPTY_MODEL, Wish, find_openers, open_session, plain
 from ..tokens import check_text
-from .controls import CONTROLS, Controls, check_method
+from .controls import CONTROLS, Controls, check_method, check_names
+from .several import SeveralModels
 from .still import Still
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from ..models import Case
 
 _STATIC = Path(__file__).parents[1] / "static"
-_ASKS = ("text", "text_pair", "method", "compared", "params", "focus", "target", "view")
-_SHOWN = ("tokens", "model_info", "catalogue", "runs", "status")
+_ASKS = ("text", "text_pair", "method", "compared", "params", "focus", "target", "view", "front")
+_SHOWN = ("tokens", "model_info", "catalogue", "runs", "status", "models")
 
 logger = logging.getLogger("mixwidget")
 
@@ -45,7 +45,7 @@ def _bundle(name: str) -> Path | str:
     return path if os.environ.get("ANYWIDGET_HMR") == "1" else path.read_text("utf-8") + "\n"
 
 
-class MixView(Controls, anywidget.AnyWidget):
+class MixView(SeveralModels, Controls, anywidget.AnyWidget):
     """Shows how a transformer mixes information between the tokens of a text.
 
     The cell returns at once; model and methods run on a thread, and the picture fills while
@@ -53,17 +53,20 @@ class MixView(Controls, anywidget.AnyWidget):
     `view.layer`.
 
     Args:
-        model: a transformers model, the name or folder of one, or a pipeline. Without any
-            the embedded demo model and its sentence are shown.
+        model: a transformers model, the name or folder of one, or a pipeline; or a list of two to
+            four, which are shown side by side. Without any the embedded demo model and its
+            sentence are shown.
         text: the input.
-        tokenizer: needed only if it cannot be found from the model.
+        tokenizer: needed only if it cannot be found from the model; of several models one for all
+            or a list.
         text_pair: the second text of a pair.
         method: an id from `mixwidget.methods()`; None: the one recommended for this kind of model.
         target: what is explained, see `explain`; None means what the model predicts.
         focus: the token whose row is read; None means [CLS], the mask, or the last token.
         truncate: cut a text that is too long instead of showing an error.
         cache_bytes: how much of what was computed is kept, to go back to at once.
-        **controls: any other control: view, layer, aggregate, compared, params, ...
+        **controls: any other control: view, layer, aggregate, compared, params, ...; and `names`,
+            what several models are called (by default as their folders, numbered where equal).
     """
 
     _esm = _bundle("widget.js")
@@ -98,19 +101,22 @@ class MixView(Controls, anywidget.AnyWidget):
         cache_bytes: int = CACHE_BYTES,
         **controls: Any,
     ) -> None:
-        opener, text = find_opener(model, text, tokenizer)
+        opened = find_openers(model, text, tokenizer, controls.get("names"))
+        text = opened.text
         check_text(text, "text")
         if text_pair:
             check_text(text_pair, "text_pair")
         if method is not None:
             check_method(method)
-        _check_names(controls)
+        check_names(controls, [*CONTROLS, "names", *anywidget.AnyWidget.class_trait_names()])
+        if opened.names:
+            controls = {"view": "compare", **controls, "names": opened.names}
         # Before anything is sent or observed: both may come from another thread.
         self._lock = threading.RLock()
         self._batch = threading.local()
         self._pace = protocol.Pace()
         self._chosen_focus: int | None = None
-        self._session: Session | None = None
+        self._session = None
         self._picture = Still(self)
         super().__init__(
             _view_count=0,  # the page counts its views for us from there
@@ -122,13 +128,8 @@ class MixView(Controls, anywidget.AnyWidget):
             **controls,
         )
         self._chosen_focus = self.focus
-        self._session = Session(
-            opener,
-            _Outlet(self),
-            exported_view,
-            truncate=truncate,
-            cache_bytes=cache_bytes,
-            verdicts=True,
+        self._session = open_session(
+            opened, _Outlet(self), exported_view, truncate=truncate, cache_bytes=cache_bytes
         )
         self.on_msg(_receive)
         self.observe(_asked, list(_ASKS))
@@ -144,7 +145,7 @@ class MixView(Controls, anywidget.AnyWidget):
 
     @property
     def explanations(self) -> dict[str, Explanation]:
-        """The finished results of all asked methods, by method id."""
+        """The finished results of all asked methods, by method id; of the model in front."""
         return {} if self._session is None else self._session.explanations()
 
     @property
@@ -240,6 +241,7 @@ class MixView(Controls, anywidget.AnyWidget):
                     focus=self._chosen_focus,
                     ways=True,
                     heads=self.view == "heads",
+                    model=self.front,
                 )
             )
 
@@ -387,12 +389,3 @@ def _views_changed(change: Any) -> None:
     view: MixView = change["owner"]
     if view._session is not None:
         view._session.pause(change["new"] == 0)
-
-
-def _check_names(controls: dict[str, Any]) -> None:
-    known = [*CONTROLS, *anywidget.AnyWidget.class_trait_names()]
-    for name in controls:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else f" There are {', '.join(CONTROLS)}."
-            raise TypeError(f"MixView has no control {name!r}.{hint}")

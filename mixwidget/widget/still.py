@@ -126,7 +126,9 @@ class Still:
         explanation = None if view is None else view.explanation
         if view is None or explanation is None or view.status["state"] != "ready":
             return False
-        key = (view.runs[view.method]["run"], view.focus, view.view, view.layer, view.aggregate)
+        others = [sorted(entry["runs"]) for entry in view.models if entry["state"] == "ready"]
+        runs = [view.runs[view.method]["run"], others]
+        key = (*runs, view.focus, view.view, view.layer, view.aggregate)
         with self._lock:
             if self._drawn is not None and self._drawn[0] == key:
                 return False
@@ -157,13 +159,23 @@ def _plot_of(view: MixView) -> tuple[str, dict[str, Any]]:
         "layers": {**how, "how": view.aggregate},
         "graph": {**how, "threshold": view.threshold, "top_k": view.top_k or None},
         "multiples": {**how, "how": view.aggregate},
-        "compare": {**one, "others": _others(view)},
+        "compare": {**one, **_others(view)},
     }
     return (view.view, kinds[view.view]) if view.view in kinds else ("text", one)
 
 
-def _others(view: MixView) -> list[Explanation]:
-    return [one for id, one in view.explanations.items() if id != view.method]
+def _others(view: MixView) -> dict[str, Any]:
+    """What stands beside the method in front, of all models, and what it is called."""
+    if not view.names:
+        return {"others": [one for id, one in view.explanations.items() if id != view.method]}
+    titles = {entry["id"]: entry["title"] for entry in view.catalogue}
+    held = view.explanations_by_model
+    front = (view.names[view.front], view.method)
+    found = {(name, id): one for name in view.names for id, one in held[name].items()}
+    keys = [front, *(key for key in found if key != front)]
+    one_method = len({id for _, id in keys}) == 1
+    names = [name if one_method else f"{titles.get(id, id)}, {name}" for name, id in keys]
+    return {"others": [found[key] for key in keys[1:]], "names": names}
 
 
 def _refresh(still: weakref.ref[Still]) -> None:

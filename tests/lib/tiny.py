@@ -8,7 +8,7 @@ import pytest
 import torch
 import transformers
 from packaging.version import Version
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 
 WORDS = [
     *["the", "a", "film", "is", "not", "bad", "good", "never", "boring", "deep", "and", "plot"],
@@ -141,6 +141,23 @@ def tokenizer(pairs: bool = True) -> Any:
         cls_token="[CLS]",
         sep_token="[SEP]",
         mask_token="[MASK]",
+        model_max_length=64,
+    )
+
+
+def letters() -> Any:
+    """A tokenizer of single letters, for models with 60 tokens: [CLS] a [SEP]."""
+    vocabulary = {text: i for i, text in enumerate([*SPECIALS, *"abcdefghijklmnopqrstuvwxyz.,"])}
+    inner = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    split = pre_tokenizers.Split(Regex("."), "isolated")
+    inner.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), split])
+    inner.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        special_tokens=[(name, vocabulary[name]) for name in ("[CLS]", "[SEP]")],
+    )
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        **{f"{name}_token": f"[{name.upper()}]" for name in ("unk", "pad", "cls", "sep", "mask")},
         model_max_length=64,
     )
 

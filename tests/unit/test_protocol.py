@@ -47,6 +47,7 @@ def samples() -> list[tuple[str, Message]]:
         ("heads", Want("", "heads", 0), random.dirichlet(np.ones(3), (2, 3)), -1),
         ("head stats", Want("", "head_stats"), random.random((2, 2, 6)), -1),
         ("one token", Want("alti-1", "layer", 0), np.ones((1, 1)), 9),
+        ("of another model", Want("1:alti-1", "scores"), np.array([0.75, 0.25]), 0),
     ]
     return [(name, protocol.array(want, values, seq=seq)) for name, want, values, seq in named]
 

@@ -64,7 +64,7 @@ def test_asked_again_no_pass_is_made_twice() -> None:
 
 def test_an_exported_page_holds_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     held: list[list[dict[str, Any]]] = []
-    monkeypatch.setattr("mixwidget.saving.page.make_page", lambda *all: held.append(all[-1]) or b"")
+    monkeypatch.setattr("mixwidget.saving.page.make_page", lambda *all: held.append(all[3]) or b"")
     with session() as (asked, recorder):
         shown(asked, recorder)
         exported_view(asked.shown(), "html", {})

@@ -48,6 +48,9 @@ WRONG = [
     ("colours", "rainbow"),
     ("head", 4),
     ("head", -2),
+    ("head", None),
+    ("text", None),
+    ("front", 1),
 ]
 
 
@@ -122,7 +125,8 @@ def test_both_sides_can_set_every_control(view: MixView, page: Page, name: str, 
 
 
 def test_every_control_is_tried() -> None:
-    assert {name for name, _ in RIGHT} | {"text_pair"} == set(CONTROLS)
+    others = {"text_pair", "front"}  # in tests of their own
+    assert {name for name, _ in RIGHT} | others == set(CONTROLS)
 
 
 def test_counting_from_the_end(view: MixView) -> None:
