@@ -16,6 +16,7 @@ import json
 import multiprocessing
 import sys
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -76,7 +77,7 @@ def examined(model_type: str, task: str) -> Outcome:
             eager = shrunk.build(model_type, task, attn_implementation="eager")
         except Exception:
             eager = again
-        _runs(again, task)
+        shrunk.runs(again, task, TEXT)
     except Exception as error:
         outcome.built = _line(error)
         return outcome
@@ -87,19 +88,6 @@ def examined(model_type: str, task: str) -> Outcome:
 
         outcome.crash = f"{type(error).__name__}: {error} {traceback.format_exc()[-300:]}"
     return outcome
-
-
-def _runs(model: Any, task: str) -> None:
-    """Raises where the model itself does not run on a text: its shape cannot be made tiny so."""
-    import torch
-
-    inputs = dict(shrunk.tokenizer()(TEXT, return_tensors="pt"))
-    if task == "encoder-decoder" and model.config.is_encoder_decoder:
-        inputs["decoder_input_ids"] = torch.tensor([[2, 6, 7]])
-    elif model.config.is_encoder_decoder:  # a config need not say what the decoder begins with
-        inputs["decoder_input_ids"] = inputs["input_ids"]
-    with torch.no_grad():
-        model(**inputs)
 
 
 def _line(error: BaseException) -> str:
@@ -139,24 +127,27 @@ def _examine(model: Any, reference: Any, eager: Any, task: str, outcome: Outcome
     references.compare(reference, eager, case, found, outcome)
 
 
-def run(jobs: list[tuple[str, str]], workers: int = 2) -> list[Outcome]:
+def in_processes(
+    examine: Callable[[str, str], Any], jobs: list[tuple[str, str]], kind: Any, workers: int = 2
+) -> list[Any]:
+    """What `examine` says of every (type, task), each asked in a process of its own; `kind` is what
+    it gives."""
     context = multiprocessing.get_context("fork")
 
-    def one(job: tuple[str, str]) -> Outcome:
+    def one(job: tuple[str, str]) -> Any:
         queue = context.Queue()
 
         def child() -> None:
-            queue.put(asdict(examined(*job)))
+            queue.put(asdict(examine(*job)))
 
         process = context.Process(target=child)
         process.start()
         try:
-            outcome = Outcome(**queue.get(timeout=SECONDS))
-            print(job, outcome.verdict, outcome.built or outcome.crash or outcome.differs or
-                  sorted(set(outcome.methods.values())), file=sys.stderr, flush=True)  # fmt: skip
+            outcome = kind(**queue.get(timeout=SECONDS))
+            print(job, outcome.verdict, asdict(outcome), file=sys.stderr, flush=True)
             return outcome
         except Exception:
-            return Outcome(*job, crash=f"no answer in {SECONDS} s")
+            return kind(*job, crash=f"no answer in {SECONDS} s")
         finally:
             process.kill()
             process.join()
@@ -189,7 +180,7 @@ def main(arguments: list[str] | None = None) -> list[Outcome]:
     warm_up()
     tasks = list(shrunk.HEADS) if given.task == "all" else [given.task]
     jobs = [(t, k) for k in tasks for t in shrunk.types(k) if not given.types or t in given.types]
-    outcomes = run(jobs)
+    outcomes = in_processes(examined, jobs, Outcome)
     for task in tasks:
         mine = [o for o in outcomes if o.task == task]
         counts = {

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import CancelledError
+from ..errors import CancelledError, NumericsError, UnsupportedMethodError
 from ..explanation import Part
 from ..models import (
     Case,
@@ -103,14 +103,29 @@ class Run:
         """A layer's result as float32 arrays on the CPU, its own copy."""
         # A method that makes its own pass follows one text, of which every layer has all tokens.
         whole = self.trace.completed(layer, map) if map is not None and self.method.records else map
-        return Part(layer, _array(whole), _array(scores), heads=_array(heads))
+        return Part(layer, self._array(whole), self._array(scores), heads=self._array(heads))
 
     def final(self, scores: Tensor, **info: Any) -> Part:
         """The method's final scores."""
-        return Part(None, None, _array(scores), info)
+        return Part(None, None, self._array(scores), info)
 
-
-def _array(tensor: Tensor | None) -> np.ndarray[Any, np.dtype[np.float32]] | None:
-    if tensor is None:
-        return None
-    return tensor.detach().to("cpu", torch.float32, copy=True).numpy()
+    def _array(self, tensor: Tensor | None) -> np.ndarray[Any, np.dtype[np.float32]] | None:
+        """A number for every token, all of them finite: else the method has met something that it
+        does not understand, and its numbers are not to be seen."""
+        if tensor is None:
+            return None
+        made = tensor.detach().to("cpu", torch.float32, copy=True).numpy()
+        tokens = len(self.encoding.tokens)
+        if made.shape[-1] != tokens:
+            raise UnsupportedMethodError(
+                f"{self.method.id} finds {made.shape[-1]} numbers for the {tokens} tokens of this "
+                "text: the model's layers read more than one vector for a token, or tokens of its "
+                "own, which cannot be put down to the text's."
+            )
+        if not np.isfinite(made).all():
+            raise NumericsError(
+                f"{self.method.id} gives NaN or infinity for this text. In half precision numbers "
+                "may overflow: load the model in float32. Else the model computes something that "
+                "the method does not understand; choose another one."
+            )
+        return made

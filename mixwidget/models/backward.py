@@ -85,9 +85,8 @@ def attribute(
     def value(output: Any) -> Tensor:
         return linear_objective(output, resolve(output))
 
-    sizes = None
-    if source.decodes:
-        sizes = [int(inputs[name].shape[1]) for name in ("input_ids", "decoder_input_ids")]
+    texts = ("input_ids", "decoder_input_ids") if source.decodes else ("input_ids",)
+    sizes = [int(inputs[name].shape[1]) for name in texts]
     return _shared(*prediction(source, inputs, value, install, check), ledger, sizes)
 
 
@@ -103,8 +102,8 @@ def _again(forward: Callable[..., Any], rules: SlopeRules) -> Callable[..., Any]
     return run
 
 
-def _shared(value: Tensor, reads: Inputs, ledger: Ledger, sizes: list[int] | None) -> Attribution:
-    """`sizes`: tokens of an encoder-decoder's two texts."""
+def _shared(value: Tensor, reads: Inputs, ledger: Ledger, sizes: list[int]) -> Attribution:
+    """`sizes`: tokens of the text, of an encoder-decoder's two texts."""
     nodes = reads.nodes
     extra = [] if reads.embedded is None else [reads.embedded]
     met = {kind: dict(counted) for kind, counted in ledger.met.items() if counted}
@@ -112,14 +111,13 @@ def _shared(value: Tensor, reads: Inputs, ledger: Ledger, sizes: list[int] | Non
     rows = []
     for node, slope in zip([*nodes, *extra], found, strict=True):
         given = torch.zeros_like(node) if slope is None else slope
-        rows.append((node.detach().double() * given.double()).reshape(-1, node.shape[-1]).sum(-1))
+        rows.append(_by_token((node.detach().double() * given.double()).sum(-1)))
     if extra:
         again = rows.pop()
         if len(again) == len(rows[0]):
             rows[0] = rows[0] + again
     begins = [reads.sides.index(side) for side in sorted(set(reads.sides))]
-    lengths = [len(rows[number]) for number in begins] if sizes is None else sizes
-    layers = torch.stack([_placed(*one, lengths) for one in zip(rows, reads.sides, strict=True)])
+    layers = torch.stack([_placed(*one, sizes) for one in zip(rows, reads.sides, strict=True)])
     entered = layers[begins].sum(0)
     if not bool(torch.isfinite(layers).all()):
         raise NumericsError(
@@ -135,6 +133,17 @@ def _shared(value: Tensor, reads: Inputs, ledger: Ledger, sizes: list[int] | Non
     error = abs(whole - known) / size if size else 0.0
     balance = {**terms, **others, "error": error}
     return Attribution(entered, layers, reads.sides, balance, met)
+
+
+def _by_token(shares: Tensor) -> Tensor:
+    """One number for each token. A batch of one stands before the tokens; streams of a token
+    stand before the batch (Gemma 3n) or behind the tokens (DeepSeek V4), and are added up."""
+    sizes = list(shares.shape)
+    if shares.dim() < 3 or 1 not in sizes[:-1]:
+        return shares.flatten()
+    place = 1 + sizes.index(1)
+    others = [axis for axis in range(shares.dim()) if axis != place]
+    return shares.sum(others)
 
 
 def _placed(row: Tensor, side: int, lengths: list[int]) -> Tensor:

@@ -9,7 +9,6 @@ queries and keys never do.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from ..errors import UnsupportedMethodError
 from .functions import (
     ACTIVATIONS,
     BIASED,
+    CHOICES,
     DIVISIONS,
     JOINS,
     LINEAR,
@@ -33,44 +33,10 @@ from .functions import (
     WRITTEN_INTO,
     named,
 )
+from .pieces import DEEPEST, WRITES, Made, Parts, Way, carried_by, flat, floats, mapped
 from .thread import Mode
 
 Bias = Literal["absdot", "norm", "equal", "none"]
-
-
-@dataclass(frozen=True)
-class Parts:
-    """Parts of a tensor, and a constant in it that has not been shared among them yet.
-
-    What attention brings keeps its constants (those of the values and of the projection behind
-    them) until it is `written`, added to something; all others are shared where they are added.
-    """
-
-    values: Tensor  # [tokens, ...]
-    constant: Tensor | None = None
-    written: bool = False
-
-
-Made = Callable[[], Parts]
-
-
-def carried_by(value: Any) -> Made | None:
-    return getattr(value, "parts", None) if isinstance(value, Tensor) else None
-
-
-def _flat(values: Any) -> list[Any]:
-    found: list[Any] = []
-    for value in values:
-        found.extend(_flat(value) if isinstance(value, list | tuple) else [value])
-    return found
-
-
-def _mapped(values: Any, change: Callable[[Any], Any]) -> Any:
-    if isinstance(values, list | tuple):
-        return type(values)(_mapped(v, change) for v in values)
-    if isinstance(values, dict):
-        return {k: _mapped(v, change) for k, v in values.items()}
-    return change(values)
 
 
 class PartRules(Mode):
@@ -80,29 +46,43 @@ class PartRules(Mode):
         super().__init__()
         self.bias = bias
         self.inside = False  # of a layer; a head's constants are shared at once
+        self.depth = 0  # of what is at work
 
     def give(self, made: Any, parts: Made, gate: bool = False) -> Any:
         """A tensor with a way to make its parts, which is gone through once."""
-        kept: list[Parts] = []
-
-        def once() -> Parts:
-            if not kept:
-                kept.append(parts())
-            return kept[0]
-
-        made.parts, made.gate = once, gate
+        made.parts, made.gate = Way(parts, self.depth), gate
         return made
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        given = [v for v in _flat((*args, *kwargs.values())) if carried_by(v) is not None]
+        given = [v for v in flat((*args, *kwargs.values())) if carried_by(v) is not None]
         if not given:
             return func(*args, **kwargs)
+        self.depth = 1 + max(v.parts.depth for v in given)
+        made = self._met(func, args, kwargs, given)
+        if self.depth > DEEPEST:
+            for result in flat([made]):
+                if (way := carried_by(result)) is not None:
+                    way.gone()
+        return made
+
+    def _met(self, func: Any, args: Any, kwargs: Any, given: list[Any]) -> Any:
         name, in_place, swapped = named(func)
-        if name in ("get", "set", "setitem") and name != "get":
+        if name == "set":
             raise self._unknown(name)
+        if name in ("setitem", "copy") and args[0]._base is not None:  # into a part of something
+            made, target = func(*args, **kwargs), args[0]
+            for held in (target, target._base):  # keys, most often, whose parts nobody asks for
+                self.give(held, lambda: self._refuse(name))
+            return made
+        if name in WRITES:
+            target = args[0]
+            if carried_by(target) is None:
+                args = (target.clone(), *args[1:])
+            made = self._linear(WRITES[name], name, args, kwargs, given)
+            return self.give(target.copy_(made), made.parts)
         if in_place:
             plain = getattr(torch.Tensor, name)
             target = args[0]
@@ -139,10 +119,12 @@ class PartRules(Mode):
             if carried_by(args[0]) is None:
                 return func(*args, **kwargs)
             given = [args[0]]
+        if name in CHOICES:
+            return self._chosen(func, name, args, kwargs)
         if name in PRODUCTS or name in LINEAR or name in SUMS or name in BIASED:
             return self._linear(func, name, args, kwargs, given)
         made = func(*args, **kwargs)
-        for result in _flat([made]):
+        for result in flat([made]):
             if isinstance(result, Tensor) and result.is_floating_point():
                 self.give(result, lambda: self._refuse(name))
         return made
@@ -160,13 +142,11 @@ class PartRules(Mode):
             def change(v: Any) -> Any:
                 return place.get(id(v), v)
 
-            return func(*_mapped(args, change), **_mapped(kwargs, change))
+            return func(*mapped(args, change), **mapped(kwargs, change))
 
         constant: Tensor | None = None
         numbers = any(isinstance(a, float | int) and not isinstance(a, bool) and a for a in args)
-        others = [
-            v for v in _flat((*args, *kwargs.values())) if _floats(v) and carried_by(v) is None
-        ]
+        others = [v for v in flat((*args, *kwargs.values())) if floats(v) and carried_by(v) is None]
         adds = name in BIASED or (name in SUMS and (others or (numbers and name not in JOINS)))
         adds = adds or (name in WRITTEN_INTO and bool(others))
         if adds:
@@ -181,36 +161,82 @@ class PartRules(Mode):
             if sums:
                 held = [one if one.written else self.settled(one) for one in held]
             written = attends or any(one.written for one in held)
-            still = 0 if constant is None else pick(on(tuple(torch.zeros_like(v) for v in order)))
+            fed = all(one.fed for one in held)
+            joins = sums and not all(one.written or one.fed for one in held)
+            still = None
+            if constant is not None:
+                still = pick(on(tuple(torch.zeros_like(v) for v in order)))
 
             def one(*values: Tensor) -> Tensor:
-                return pick(on(values)) - still
+                if still is None:
+                    return pick(on(values))
+                return torch.where(still.isinf(), 0.0, pick(on(values)) - still)
 
-            moved: Tensor = torch.vmap(one)(*(part.values for part in held))
+            def moved(given: list[Tensor | None]) -> Tensor | None:
+                """What becomes of such parts of what is given; nothing of nothing."""
+                if all(values is None for values in given):
+                    return None
+                pairs = zip(given, held, strict=True)
+                filled = [torch.zeros_like(p.values) if g is None else g for g, p in pairs]
+                made: Tensor = torch.vmap(one)(*filled)
+                return made
+
             rest = [part.constant for part in held]
-            if constant is None and all(k is None for k in rest):
-                return Parts(moved, None, written)
+            waits = any(k is not None for k in rest)
+            # What attention wrote waits with its constant for the residual stream, of whose sum
+            # a feed-forward beside it (in parallel blocks) is no part.
+            apart = [sums and waits and part.fed and not part.written for part in held]
+            values = moved([None if a else p.values for a, p in zip(apart, held, strict=True)])
+            aside = moved([p.values if a else p.aside for a, p in zip(apart, held, strict=True)])
+            assert values is not None  # what waits has some
+            still_written = written and not joins
+            if constant is None and not waits:
+                return Parts(values, None, still_written, fed, aside)
             here = tuple(
                 torch.zeros_like(v) if k is None else k for v, k in zip(order, rest, strict=True)
             )
-            found = Parts(moved, pick(on(here)), written)
-            return self.settled(found) if sums or not inside else found
+            found = Parts(values, pick(on(here)), still_written, fed, aside)
+            settles = not inside or (sums and not still_written)
+            return self.settled(found) if settles else found
 
         if isinstance(made, Tensor):
             return self.give(made, lambda: parts_of(lambda r: r))
         for i, result in enumerate(made if isinstance(made, list | tuple) else ()):
-            if _floats(result):
+            if floats(result):
                 self.give(result, partial(parts_of, itemgetter(i)))
+        return made
+
+    def _chosen(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+        """The largest, or the numbers in order: parts go where the whole goes."""
+        made = func(*args, **kwargs)
+        places = getattr(made, "indices", None)
+        if places is None:
+            return self.give(made, lambda: self._refuse(name)) if floats(made) else made
+        read, where = args[0], 2 if name == "topk" else 1
+        dim = kwargs.get("dim", args[where] if len(args) > where else -1)
+        shorter = places.dim() < read.dim()
+        places = places.unsqueeze(dim) if shorter else places
+
+        def take(x: Tensor) -> Tensor:
+            taken = x.gather(dim, places)
+            return taken.squeeze(dim) if shorter else taken
+
+        self.give(made.values, self._linear(take, "gather", (read,), {}, [read]).parts)
         return made
 
     def settled(self, parts: Parts) -> Parts:
         """With its constant shared."""
-        if parts.constant is None:
-            return Parts(parts.values)
-        return Parts(self._shared(parts.values, parts.constant))
+        values = parts.values
+        if parts.constant is not None:
+            values = self._shared(values, parts.constant)
+        whole = values if parts.aside is None else values + parts.aside
+        return Parts(whole, fed=parts.fed)
 
     def _shared(self, parts: Tensor, constant: Tensor) -> Tensor:
         """Parts [tokens, ...] with a constant that was added to their sum shared among them."""
+        constant = torch.where(
+            constant.isinf(), 0.0, constant
+        )  # a mask's, of which nothing is left
         if self.bias == "none" or not bool(constant.any()):
             return parts
         if self.bias == "absdot":
@@ -232,9 +258,12 @@ class PartRules(Mode):
 
         def parts() -> Parts:
             origin = float(function(x.new_zeros((1,) * x.dim()))) if name in RAISED else 0.0
-            slope = torch.where(x == 0, 0.0, (y - origin) / x)
+            slope = torch.where((x == 0) | x.isinf(), 0.0, (y - origin) / x)
             moved = self.settled(source()).values * slope
-            return Parts(self._shared(moved, torch.full_like(y, origin)) if origin else moved)
+            if not origin:
+                return Parts(moved, fed=True)
+            constant = torch.where(x.isinf(), y, origin)
+            return Parts(self._shared(moved, constant), fed=True)
 
         return self.give(y, parts, gate=True)
 
@@ -267,7 +296,8 @@ class PartRules(Mode):
             still = None if read.constant is None else linear(read.constant)
             if bias is not None:
                 still = bias.expand_as(made) if still is None else still + bias
-            found = Parts(moved, still, read.written)
+            aside = None if read.aside is None else linear(read.aside)
+            found = Parts(moved, still, read.written, aside=aside)
             return found if read.written else self.settled(found)
 
         return self.give(made, parts)
@@ -285,13 +315,13 @@ class PartRules(Mode):
             for one in free:  # the others as they are
 
                 def on(part: Tensor, one: Any = one) -> Tensor:
-                    swapped = _mapped(args, lambda v: part if v is one else _bare(v))
+                    swapped = mapped(args, lambda v: part if v is one else _bare(v))
                     result: Tensor = func(*swapped, **kwargs)
                     return result
 
                 held = self.settled(sources[id(one)]()).values
                 total = total + share * torch.vmap(on)(held)
-            return Parts(total)
+            return Parts(total, fed=True)
 
         return self.give(made, parts)
 
@@ -303,10 +333,6 @@ class PartRules(Mode):
             f"This model uses {name!r} on the way from its input to the prediction, through which "
             "parts of a vector cannot be carried. attn_lrp answers the same question."
         )
-
-
-def _floats(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.is_floating_point()
 
 
 def _attends(args: Any) -> bool:

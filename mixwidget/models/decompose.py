@@ -14,11 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import CostError
+from ..errors import CostError, UnsupportedMethodError
 from ..tokens import Target
-from .carried import Bias, PartRules, Parts, carried_by
+from .carried import Bias, PartRules
 from .elementwise import is_elementwise
 from .memory import available_bytes
+from .pieces import Parts, carried_by
 from .source import Source
 from .stack import Inputs, stacks_of
 from .targets import objective
@@ -53,6 +54,25 @@ def decompose(
 ) -> Decomposition:
     """Carry every token's part through one pass."""
     _check_room(source, inputs)
+    for number in range(len(stacks_of(source, source.model))):
+        made = _decomposed(source, inputs, target, bias, check, number)
+        if made is not None:
+            return made
+    raise UnsupportedMethodError(
+        f"The prediction of {type(source.model).__name__} is not made of what the layers that hold "
+        "most of it put out, so no token's part in it can be carried."
+    )
+
+
+def _decomposed(
+    source: Source,
+    inputs: dict[str, Tensor],
+    target: Target,
+    bias: Bias,
+    check: Callable[[], None],
+    number: int,
+) -> Decomposition | None:
+    """By the layers of one of the model's lists; None where the text does not go through them."""
     twin = source.shadowed().model
     rules, reads, maps = PartRules(bias), Inputs(check), []
     for module in list(twin.modules()):
@@ -71,11 +91,17 @@ def decompose(
 
     def leave(module: nn.Module, args: Any, made: Any) -> Any:
         rules.inside = False
-        hidden = made[0] if isinstance(made, tuple) else made
-        parts = rules.settled(hidden.parts()).values  # made now, so that what it was made of can go
+        hidden = made[0] if isinstance(made, tuple | list) else made
+        way = carried_by(hidden)
+        if way is None:
+            raise UnsupportedMethodError(
+                f"{type(module).__name__}, a layer of {type(source.model).__name__}, does not put "
+                "out one tensor that is made of what it read, so no token's part can be carried."
+            )
+        parts = rules.settled(way()).values  # made now, so that what it was made of can go
         maps.append(parts.reshape(len(parts), -1, parts.shape[-1]).norm(dim=-1).T)
         hidden = rules.give(hidden.detach(), lambda: Parts(parts))
-        return (hidden, *made[1:]) if isinstance(made, tuple) else hidden
+        return type(made)((hidden, *made[1:])) if isinstance(made, tuple | list) else hidden
 
     def narrow(module: nn.Module, args: Any) -> Any:
         """A vocabulary is wide: the parts of its logits are made at the target's row alone."""
@@ -86,7 +112,7 @@ def decompose(
         return (read[:, row : row + 1], *args[1:])
 
     narrowed: list[bool] = []
-    for layer in stacks_of(source, twin)[0]:
+    for layer in stacks_of(source, twin)[number]:
         layer.register_forward_pre_hook(enter, with_kwargs=True)
         layer.register_forward_hook(leave)
     if (head := twin.get_output_embeddings()) is not None:
@@ -94,7 +120,9 @@ def decompose(
     with torch.inference_mode(False), torch.no_grad(), rules:
         output = twin(**inputs, **plain_output(twin))
         value = objective(output, altered(target, position=0) if narrowed else target)
-        scores = rules.settled(value.parts()).values  # type: ignore[attr-defined]
+        if (given := carried_by(value)) is None:
+            return None
+        scores = rules.settled(given()).values
     return Decomposition(maps, scores.reshape(-1), float(value))
 
 

@@ -67,8 +67,11 @@ LINEAR = {
     *["register_hook", "requires_grad", "retain_grad", "set", "ravel", "unsafe_chunk", "minimum"],
     *["maximum"],
 }
+# Of what they read they choose some numbers, all at their places.
+CHOICES = {"topk", "sort", "max", "min", "amax", "amin", "maximum", "minimum"}
 # Linear, and what they write into may be a constant.
-WRITTEN_INTO = {"index_add", "index_copy", "index_put", "scatter", "scatter_add", "masked_scatter"}
+WRITTEN_INTO = {"index_add", "index_copy", "index_put", "scatter", "scatter_add", "masked_scatter",
+                "setitem"}  # fmt: skip
 # Of a tensor they take the shape alone.
 MADE_ANEW = {
     *["zeros_like", "ones_like", "empty_like", "full_like", "new_zeros", "new_ones", "new_empty"],

@@ -65,6 +65,11 @@ def test_scores(reference: Any, method: str) -> None:
             assert found.info["bias"] == pytest.approx(float(arrays[f"{key}.bias"]), abs=1e-5)
 
 
+def test_alti(reference: Any) -> None:
+    run, arrays = reference
+    close(run("alti").maps, arrays["alti.maps"], BY_LAYER)
+
+
 def test_routes(reference: Any) -> None:
     run, arrays = reference
     found = run("ifr")
@@ -88,6 +93,15 @@ def test_decompx(reference: Any, bias: str) -> None:
     close(run("decompx", True, bias=bias).scores, arrays[f"decompx.{bias}.contrast"])
     if bias == "absdot":
         close(found.maps, arrays["decompx.absdot.maps"], BY_LAYER)
+    if bias == "none":  # biases as one more part: tokens get what they get where nobody does
+        n = len(found.tokens)
+        close(found.maps, arrays["decompx.token.maps"][:, :, :n], BY_LAYER)
+        for against, key in ((False, "scores"), (True, "contrast")):
+            whole = np.append(
+                (found := run("decompx", against, bias=bias)).scores,
+                found.info["balance"]["biases"],
+            )
+            close(whole, arrays[f"decompx.token.{key}"])
 
 
 def test_gradient_x_input(reference: Any) -> None:
@@ -112,3 +126,17 @@ def test_shapley(reference: Any) -> None:
         close(found.scores, arrays[f"shapley.{key}.scores"], 1e-4)
         none_all = [found.info["none"], found.info["all"]]
         close(none_all, arrays[f"shapley.{key}.none_all"], 1e-5)
+
+
+def test_shapley_of_groups(reference: Any) -> None:
+    run, arrays = reference
+    tokens, groups = run("raw_attention").tokens, arrays["shapley.groups"]
+    players = arrays["shapley.players"]
+    spans = []
+    for group in dict.fromkeys(groups.tolist()):
+        inside = [tokens[i] for i in players[groups == group]]
+        spans.append((inside[0].start, inside[-1].end))
+    found = run("shapley", units=spans)
+    close(found.info["values"], arrays["shapley.groups.scores"], 1e-4)
+    none_all = [found.info["none"], found.info["all"]]
+    close(none_all, arrays["shapley.groups.none_all"], 1e-5)

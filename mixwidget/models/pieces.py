@@ -1,0 +1,91 @@
+"""A tensor's parts, one for each token, and the way to them, which is only gone if asked for."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import UnsupportedMethodError
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parts of a tensor, and a constant in it that has not been shared among them yet.
+
+    What attention brings keeps its constants (those of the values and of the projection behind
+    them) until it is added to the residual stream; all others are shared where they are added.
+    """
+
+    values: Tensor  # [tokens, ...]
+    constant: Tensor | None = None
+    written: bool = False  # by attention
+    fed: bool = False  # by an activation: what a feed-forward makes
+    aside: Tensor | None = None  # what a feed-forward beside it added to what attention wrote
+
+
+Made = Callable[[], Parts]
+# Steps that wait for their parts to be asked for: a recurrence has hundreds, in one another.
+DEEPEST = 60
+
+
+class Way:
+    """How parts are made, once, when they are asked for; `depth` steps from what is made."""
+
+    def __init__(self, make: Made, depth: int) -> None:
+        self.make: Made | None = make
+        self.depth = depth
+        self.made: Parts
+
+    def __call__(self) -> Parts:
+        if self.make is not None:
+            self.made, self.make, self.depth = self.make(), None, 0
+        return self.made
+
+    def gone(self) -> None:
+        """Go now, unless the way leads through something that is refused."""
+        with contextlib.suppress(UnsupportedMethodError):
+            self()
+
+
+def carried_by(value: Any) -> Way | None:
+    return getattr(value, "parts", None) if isinstance(value, Tensor) else None
+
+
+def flat(values: Any) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        found.extend(flat(value) if isinstance(value, list | tuple) else [value])
+    return found
+
+
+def mapped(values: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(values, list | tuple):
+        return type(values)(mapped(v, change) for v in values)
+    if isinstance(values, dict):
+        return {k: mapped(v, change) for k, v in values.items()}
+    return change(values)
+
+
+def put_into(whole: Tensor, place: Any, value: Any) -> Tensor:
+    """A tensor with something else in a place of it."""
+    made = whole.clone()
+    if isinstance(value, Tensor):  # vmap wants what is written into to have parts, if this has
+        made = made + torch.zeros_like(value).sum().to(made)
+    made[place] = value
+    return made
+
+
+def copied(whole: Tensor, value: Tensor, *options: Any) -> Tensor:
+    return value.to(whole.dtype).expand_as(whole)
+
+
+WRITES: dict[str, Callable[..., Tensor]] = {"setitem": put_into, "copy": copied}
+
+
+def floats(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
