@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ..blocks import part_distances, proximity
+from ..errors import UnsupportedMethodError
 from ..explanation import Part
 from ..models import Direct, Size, direct
 from .registry import method
@@ -114,7 +115,13 @@ def alti_logit(run: Run, *, with_init: bool = False) -> Iterator[Part]:
     found = _direct(run)
     reached = torch.eye(run.trace.tokens, dtype=torch.float64)
     total = found.first.cpu().clone() if with_init else torch.zeros(len(reached)).double()
-    written = [heads.sum(0).cpu() for heads in found.heads]
+    written = [row.cpu() for row in found.blocks]
+    if len(written) != len(run.trace):
+        raise UnsupportedMethodError(
+            f"{type(run.source.model).__name__} attends {len(written)} times on the way to the "
+            f"prediction and {len(run.trace)} times in the recorded pass, so what is written "
+            "cannot be traced back layer by layer. logit needs no layers below."
+        )
     for layer in run.layers():
         scores = written[layer] @ reached
         total = total + scores

@@ -33,7 +33,7 @@ from .functions import (
     WRITTEN_INTO,
     named,
 )
-from .pieces import DEEPEST, WRITES, Made, Parts, Way, carried_by, flat, floats, mapped
+from .pieces import DEEPEST, WRITES, Made, Parts, Step, Way, carried_by, flat, floats, mapped
 from .thread import Mode
 
 Bias = Literal["absdot", "norm", "equal", "none"]
@@ -152,52 +152,12 @@ class PartRules(Mode):
         if adds:
             constant = on(tuple(torch.zeros_like(v) for v in order))
 
-        inside = self.inside
         attends = name in PRODUCTS and _attends(args)
         sums = name in SUMS and len(order) > 1
+        step = Step(on, order, constant is not None, attends, sums, self.inside)
 
         def parts_of(pick: Callable[[Any], Tensor]) -> Parts:
-            held = [source() for source in sources]
-            if sums:
-                held = [one if one.written else self.settled(one) for one in held]
-            written = attends or any(one.written for one in held)
-            fed = all(one.fed for one in held)
-            joins = sums and not all(one.written or one.fed for one in held)
-            still = None
-            if constant is not None:
-                still = pick(on(tuple(torch.zeros_like(v) for v in order)))
-
-            def one(*values: Tensor) -> Tensor:
-                if still is None:
-                    return pick(on(values))
-                return torch.where(still.isinf(), 0.0, pick(on(values)) - still)
-
-            def moved(given: list[Tensor | None]) -> Tensor | None:
-                """What becomes of such parts of what is given; nothing of nothing."""
-                if all(values is None for values in given):
-                    return None
-                pairs = zip(given, held, strict=True)
-                filled = [torch.zeros_like(p.values) if g is None else g for g, p in pairs]
-                made: Tensor = torch.vmap(one)(*filled)
-                return made
-
-            rest = [part.constant for part in held]
-            waits = any(k is not None for k in rest)
-            # What attention wrote waits with its constant for the residual stream, of whose sum
-            # a feed-forward beside it (in parallel blocks) is no part.
-            apart = [sums and waits and part.fed and not part.written for part in held]
-            values = moved([None if a else p.values for a, p in zip(apart, held, strict=True)])
-            aside = moved([p.values if a else p.aside for a, p in zip(apart, held, strict=True)])
-            assert values is not None  # what waits has some
-            still_written = written and not joins
-            if constant is None and not waits:
-                return Parts(values, None, still_written, fed, aside)
-            here = tuple(
-                torch.zeros_like(v) if k is None else k for v, k in zip(order, rest, strict=True)
-            )
-            found = Parts(values, pick(on(here)), still_written, fed, aside)
-            settles = not inside or (sums and not still_written)
-            return self.settled(found) if settles else found
+            return self._stepped(step, [source() for source in sources], pick)
 
         if isinstance(made, Tensor):
             return self.give(made, lambda: parts_of(lambda r: r))
@@ -205,6 +165,28 @@ class PartRules(Mode):
             if floats(result):
                 self.give(result, partial(parts_of, itemgetter(i)))
         return made
+
+    def _stepped(self, step: Step, held: list[Parts], pick: Callable[[Any], Tensor]) -> Parts:
+        """The parts that a linear step makes of parts."""
+        if step.sums:
+            held = [one if one.written else self.settled(one) for one in held]
+        written = step.attends or any(one.written for one in held)
+        if step.sums and not all(one.written or one.fed for one in held):
+            written = False  # joins the residual stream
+        fed = all(one.fed for one in held)
+        waits = any(part.constant is not None for part in held)
+        # What attention wrote waits with its constant for the residual stream, of whose sum a
+        # feed-forward beside it (in parallel blocks) is no part.
+        apart = [step.sums and waits and part.fed and not part.written for part in held]
+        pairs = list(zip(apart, held, strict=True))
+        values = step.moved(pick, held, [None if a else p.values for a, p in pairs])
+        aside = step.moved(pick, held, [p.values if a else p.aside for a, p in pairs])
+        assert values is not None  # what waits has some
+        if not step.constant and not waits:
+            return Parts(values, None, written, fed, aside)
+        found = Parts(values, pick(step.constants(held)), written, fed, aside)
+        settles = not step.inside or (step.sums and not written)
+        return self.settled(found) if settles else found
 
     def _chosen(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         """The largest, or the numbers in order: parts go where the whole goes."""

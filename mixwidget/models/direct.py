@@ -42,6 +42,7 @@ class Direct:
 
     Attributes:
         heads: per layer [H, n], by source token.
+        blocks: per attention [n], by source token: a layer may have two, or none.
         first: [n], by the tokens that entered the first layer.
         feed_forward: per layer.
         biases: what belongs to none of them.
@@ -49,6 +50,7 @@ class Direct:
     """
 
     heads: list[Tensor]
+    blocks: list[Tensor]
     first: Tensor
     feed_forward: list[float]
     biases: float
@@ -211,16 +213,22 @@ def _added(value: Tensor, reads: Inputs, rules: DirectRules) -> Direct:
 
     g = slopes.get(id(first), torch.zeros_like(first))
     by_token = (first.detach().double() * g.double()).reshape(-1, first.shape[-1]).sum(-1)
-    heads = [_by_source(layer, slopes, len(by_token)) for layer in rules.layers]
+    each = [_by_source(layer, slopes, len(by_token)) for layer in rules.layers]
+    none = torch.zeros(0, len(by_token), dtype=torch.float64)
+    heads = [torch.cat(rows) if rows else none for rows in each]
+    blocks = [row.sum(0) for rows in each for row in rows or [none]]
     kept = [rules.ledger.total(f"feed-forward {n}") for n in range(len(rules.layers))]
     others = [
         sum(map(share, layer.others)) + own for layer, own in zip(rules.layers, kept, strict=True)
     ]
-    return Direct(heads, by_token, others, rules.ledger.total("biases"), float(value.detach()))
+    return Direct(
+        heads, blocks, by_token, others, rules.ledger.total("biases"), float(value.detach())
+    )
 
 
-def _by_source(layer: _Written, slopes: dict[int, Tensor], tokens: int) -> Tensor:
-    """What each head of a layer wrote from each source token, [H, n]: A times dy/dA, all rows."""
+def _by_source(layer: _Written, slopes: dict[int, Tensor], tokens: int) -> list[Tensor]:
+    """What each head of a layer wrote from each source token, [H, n] for each of its attentions:
+    A times dy/dA, all rows."""
     rows = []
     for weights, again, made in layer.heads:
         given = torch.zeros_like(weights)
@@ -235,4 +243,4 @@ def _by_source(layer: _Written, slopes: dict[int, Tensor], tokens: int) -> Tenso
                 "tokens; what it writes cannot be told apart by token."
             )
         rows.append(share.reshape(-1, *share.shape[-2:]).sum(-2))
-    return torch.cat(rows) if rows else torch.zeros(0, tokens, dtype=torch.float64)
+    return rows

@@ -71,6 +71,55 @@ def mapped(values: Any, change: Callable[[Any], Any]) -> Any:
     return change(values)
 
 
+@dataclass(frozen=True)
+class Step:
+    """A linear function of some tensors that have parts, and perhaps constants.
+
+    Attributes:
+        on: the function, of what stands in the place of those tensors.
+        order: the tensors.
+        constant: whether it adds one.
+        attends: whether it is attention weights times values.
+        sums: whether it adds several of them up.
+        inside: of a layer.
+    """
+
+    on: Callable[[tuple[Tensor, ...]], Any]
+    order: list[Any]
+    constant: bool
+    attends: bool
+    sums: bool
+    inside: bool
+
+    def constants(self, held: list[Parts]) -> Any:
+        """What is made of what waits."""
+        pairs = zip(self.order, held, strict=True)
+        return self.on(
+            tuple(torch.zeros_like(v) if p.constant is None else p.constant for v, p in pairs)
+        )
+
+    def moved(
+        self, pick: Callable[[Any], Tensor], held: list[Parts], given: list[Tensor | None]
+    ) -> Tensor | None:
+        """What becomes of such parts of what is given, without the constant; nothing of nothing."""
+        if all(values is None for values in given):
+            return None
+        still: Tensor | None = None
+        if self.constant:
+            still = pick(self.on(tuple(torch.zeros_like(v) for v in self.order)))
+
+        def one(*values: Tensor) -> Tensor:
+            if still is None:
+                return pick(self.on(values))
+            return torch.where(still.isinf(), 0.0, pick(self.on(values)) - still)
+
+        pairs = zip(given, held, strict=True)
+        made: Tensor = torch.vmap(one)(
+            *(torch.zeros_like(p.values) if g is None else g for g, p in pairs)
+        )
+        return made
+
+
 def put_into(whole: Tensor, place: Any, value: Any) -> Tensor:
     """A tensor with something else in a place of it."""
     made = whole.clone()
