@@ -43,6 +43,8 @@ def open_model(model: Any, tokenizer: Any = None) -> Source:
         tokenizer = tokenizer or getattr(model, "tokenizer", None)
         model = model.model
     model = getattr(model, "_orig_mod", model)  # torch.compile wraps; the inside is the model
+    if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+        model = model.module  # whole on each device, and one text needs one of them
     if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
         model = _adapted(model)
     if not isinstance(model, nn.Module) or not hasattr(model, "config"):

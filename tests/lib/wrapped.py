@@ -342,6 +342,25 @@ def _spectral_plain(wrapped: Model, name: str) -> Model:
     return plain
 
 
+@_wrapping("`DataParallel`")
+def parallel() -> tuple[Model, Model]:
+    return torch.nn.DataParallel(_bert()).train(), _bert()
+
+
+@_wrapping("pruned weights (masks)")
+def pruned() -> tuple[Model, Model]:
+    from torch.nn.utils import prune
+
+    model, plain = _bert(), _bert()
+    for one in (model, plain):
+        for module in one.modules():
+            if isinstance(module, torch.nn.Linear):
+                prune.l1_unstructured(module, "weight", 0.3)
+                if one is plain:
+                    prune.remove(module, "weight")
+    return model.train(), plain
+
+
 @_wrapping("weight norm (hook)", tolerance=1e-4)
 def old_weight_norm() -> tuple[Model, Model]:
     return _each_projection(_bert(), torch.nn.utils.weight_norm), _bert()
