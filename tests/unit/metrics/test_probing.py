@@ -105,8 +105,8 @@ def test_outlying_weights_of_two_norms():
         for k, layer in enumerate(model.bert.encoder.layer):
             for norm in (layer.attention.output.LayerNorm, layer.output.LayerNorm):
                 norm.weight.normal_(1, 0.01)
-            layer.attention.output.LayerNorm.weight[[3, 7, 9]] = torch.tensor([3.0, 2.0, 2.5])
-            layer.output.LayerNorm.weight[[3, 7, 9]] = torch.tensor([-1.0, 0.0, -0.5 + k])
+            layer.attention.output.LayerNorm.weight[[3, 7, 9]] = torch.tensor([3.0, 2.6, 2.8])
+            layer.output.LayerNorm.weight[[3, 7, 9]] = torch.tensor([-1.0, -0.6, -0.8 + k])
     found = metrics.outlier_weights(model, tokenizer=tokenizer, sigmas=2.0)
     assert list(found.layer) == [0, 1, 2]
     assert found.outliers[0] >= 3
