@@ -22,7 +22,14 @@ def picture(one: Explanation, *, width: int = 80, colour: bool = False, ascii: b
         body = f"{shaded(one, width)}\n{strongest(one, width)}"
     else:
         body = bars(one, width, *("#>" if ascii else "█▶"))
-    return f"{heading(one)}\n{body}"
+    return "\n".join(filter(None, (heading(one), body, aside(one))))
+
+
+def aside(one: Explanation) -> str:
+    """The tokens that take most whatever the text, with their share."""
+    pairs = zip(one.sink, one.sink.shares, strict=True)
+    listed = ", ".join(f"{_shown(token)} {share:.0%}" for token, share in pairs)
+    return f"  set aside, whatever the text: {listed}" if listed else ""
 
 
 def heading(one: Explanation) -> str:
@@ -109,7 +116,9 @@ def bars(one: Explanation, width: int = 80, mark: str = "█", cut: str = "▶")
 def _shares(one: Explanation) -> list[float]:
     """Scores as shares of the largest ordinary token's. [CLS] often has so much that nothing
     else could be seen beside it: what is beyond 1 is cut."""
-    ordinary = [abs(float(s)) for s, t in zip(one.scores, one.tokens) if not t.special]
+    sink = one.sink
+    pairs = zip(one.scores, one.tokens, strict=True)
+    ordinary = [abs(float(s)) for s, t in pairs if not t.special and t not in sink]
     largest = max(ordinary, default=0.0) or float(abs(one.scores).max(initial=0.0)) or 1.0
     return [float(score) / largest for score in one.scores]
 

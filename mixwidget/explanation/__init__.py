@@ -8,6 +8,7 @@ from .naming import named
 from .readings import alike, shared_words
 from .record import Explanation, Part
 from .serial import dumps
+from .sink import Sink, sink_of
 from .units import REST, Unit, place_of, units_of
 from .value import WordScore, plain_text, shortened, word_scores
 
@@ -20,6 +21,7 @@ __all__ = [
     "Part",
     "Rolling",
     "Routes",
+    "Sink",
     "Unit",
     "WordScore",
     "alike",
@@ -34,6 +36,7 @@ __all__ = [
     "rollout_rows",
     "shared_words",
     "shortened",
+    "sink_of",
     "units_of",
     "word_scores",
 ]

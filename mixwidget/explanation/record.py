@@ -18,6 +18,7 @@ from .combine import AGGREGATES, Combine, Rolling, normalise_rows, rollout, roll
 from .flow import Flows, Routes, find_routes
 from .frame import explanation_frame
 from .serial import dumps, read_one
+from .sink import Sink, sink_of
 from .units import ByUnit, summed_by, units_of
 from .value import WordScore, in_a_line, same, word_scores
 
@@ -127,6 +128,12 @@ class Explanation:
     @property
     def scores(self) -> Array:
         return self._kept("scores", self._summed_up)
+
+    @property
+    def sink(self) -> Sink:
+        """Tokens that take most of the mass whatever the text: special ones, or the first, with
+        more than any word and together more than half. `sink.share` is what they have."""
+        return sink_of(self.tokens, self.scores, self.focus)
 
     def _summed_up(self) -> Array:
         if self.own_scores is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InputError
+from ..explanation import sink_of
 from ..metrics import kept_places, spearman
 from . import words
 from .canvas import (
@@ -105,9 +106,17 @@ def _texts(
     scores, meanings = zip(*(_scores(one, how, layer) for one in shown), strict=True)
     signs = [words.signed(one) for one in shown]
     values = [layout.columns(*pair) for pair in zip(scores, signs, strict=True)]
-    scales = [row_scale(row, sign, colours) for row, sign in zip(values, signs, strict=True)]
+    sinks = [sink_of(one.tokens, row, one.focus) for one, row in zip(shown, scores, strict=True)]
+    asides = [layout.holding(sink.positions) for sink in sinks]
+    scales = [
+        row_scale(np.delete(row, aside) if len(aside) < len(row) else row, sign, colours)
+        for row, sign, aside in zip(values, signs, asides, strict=True)
+    ]
     names = [wrapped(name, _BESIDE - 0.1) for name in called]
-    said = [[_range_words(scale)] for scale in scales]
+    said = [
+        [_range_words(scale), *([f"{sink.share:.0%} beside it"] if aside else [])]
+        for scale, sink, aside in zip(scales, sinks, asides, strict=True)
+    ]
     for lines, row in zip(said[1:], scores[1:], strict=True):
         lines += agreement_words(first, scores[0], row, not layout.hides)
     block = Block(layout, ROOM)
@@ -128,7 +137,7 @@ def _texts(
     sheet.heading(heading)
     plane, left = sheet.plane(), MARGIN + _BESIDE
     for place, row in enumerate(values):
-        block.draw(plane, left, top, row, scales[place])
+        block.draw(plane, left, top, row, scales[place], asides[place])
         label_lines(plane, MARGIN, top, names[place] + said[place], len(names[place]))
         top += heights[place]
     for sign in kinds:

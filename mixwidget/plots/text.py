@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
+from ..explanation import sink_of
 from ..metrics import scores_of
 from . import words
 from .canvas import (
@@ -63,11 +65,22 @@ class Block:
     def width(self) -> float:
         return max((left + width for _, left, width, _ in self.places), default=0.0)
 
-    def draw(self, plane: Axes, left: float, top: float, values: Array, scale: Scale) -> None:
+    def draw(
+        self,
+        plane: Axes,
+        left: float,
+        top: float,
+        values: Array,
+        scale: Scale,
+        aside: Collection[int] = (),
+    ) -> None:
+        """Units on the colours of their values; those set aside get none, and a dashed edge."""
         for number, x, width, line in self.places:
-            value, unit = float(values[number]), self.layout.units[number]
+            beside, unit = number in aside, self.layout.units[number]
+            value = 0.0 if beside else float(values[number])
             corner = (left + x, top + line * _STEP)
-            edge = ACCENT if number == self.layout.focus else LINE if unit.special else "none"
+            edge = ACCENT if number == self.layout.focus else MUTED if beside else LINE
+            edge = edge if edge != LINE or unit.special else "none"
             plane.add_patch(
                 Rectangle(corner, width, _HEIGHT, facecolor=scale.colour(value), edgecolor="none")
             )
@@ -80,6 +93,7 @@ class Block:
                         boxstyle="square,pad=0",
                         facecolor="none",
                         edgecolor=edge,
+                        linestyle="dashed" if beside else "solid",
                         linewidth=1.4 if edge == ACCENT else 0.6,
                         zorder=3 if edge == ACCENT else 2,
                     )
@@ -133,6 +147,9 @@ def draw_text(
     scores, meaning, share = scores_shown(explanation, how, layer)
     signed = words.signed(explanation)
     values = layout.columns(scores, signed)
+    sink = sink_of(explanation.tokens, scores, explanation.focus)
+    aside = layout.holding(sink.positions)
+    meaning = "\n".join(filter(None, (meaning, words.aside(sink) if aside else "")))
     block = Block(layout)
     width = max(block.width, 5.2) + 2 * MARGIN
     heading = Heading(words.name(explanation), meaning, width - 2 * MARGIN, title)
@@ -140,8 +157,9 @@ def draw_text(
     height = top + block.height + 0.08 + LEGEND_HEIGHT
     sheet = Sheet(width, height, layout.texts)
     sheet.heading(heading)
-    scale = row_scale(values, signed, colours, darkest=darkest)
-    block.draw(sheet.plane(), MARGIN, top, values, scale)
+    kept = np.delete(values, aside) if len(aside) < len(values) else values
+    scale = row_scale(kept, signed, colours, darkest=darkest)
+    block.draw(sheet.plane(), MARGIN, top, values, scale, aside)
     below = top + block.height + 0.08
     sheet.legend(scale, words.legend(explanation, share), MARGIN + 0.2, below)
     return sheet.figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,11 @@ class Layout:
     @property
     def hides(self) -> bool:
         return sum(len(unit.tokens) for unit in self.units) < self.tokens
+
+    def holding(self, tokens: Sequence[int]) -> list[int]:
+        """Columns of the units in which one of these tokens stands."""
+        wanted = set(tokens)
+        return [i for i, unit in enumerate(self.units) if wanted & {*unit.tokens}]
 
     def matrix(self) -> NDArray[np.float64]:
         """[tokens, units], 1 where a token belongs to a unit."""

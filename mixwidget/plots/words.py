@@ -8,8 +8,10 @@ from ..errors import UnknownMethodError, UnsupportedMethodError
 from ..methods import get_method
 
 if TYPE_CHECKING:
-    from ..explanation import Explanation
+    from ..explanation import Explanation, Sink
     from ..methods import Method
+
+_NAMED = 3  # tokens beside the scale
 
 
 def entry(explanation: Explanation) -> Method | None:
@@ -98,6 +100,14 @@ def score_meaning(explanation: Explanation) -> str:
         return map_meaning(explanation, "rollout", len(explanation.maps) - 1, focus)
     verb = "speaks for or against" if signed(explanation) else "counts for"
     return f"how much each token {verb} {_object(explanation)}"
+
+
+def aside(sink: Sink) -> str:
+    """What is said of tokens that are set beside the scale; nothing where there are none."""
+    pairs = zip(sink, sink.shares, strict=True)
+    listed = ", ".join(f"{quoted(token)} {share:.0%}" for token, share in list(pairs)[:_NAMED])
+    more = f" and {len(sink) - _NAMED} more" if len(sink) > _NAMED else ""
+    return f"beside the scale, whatever the text: {listed}{more}" if listed else ""
 
 
 def _object(explanation: Explanation) -> str:
