@@ -20,6 +20,8 @@ from .running import WorkerLostError, results
 from .store import Store, run_key
 from .worker import Row, Unit, strangers
 
+# What the classes of models that write are called.
+_WRITE = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 # The rows of one model, by the key of their example.
 Found = dict[str, list[Row]]
 
@@ -35,10 +37,19 @@ class Entrant:
     def labels(self) -> list[str]:
         if self.source is not None:
             return self.source.labels
+        return [str(name) for name in (getattr(self._config(), "id2label", None) or {}).values()]
+
+    def writes(self) -> bool:
+        """Whether it is a language model that goes on from a text."""
+        if self.source is not None:
+            return self.source.task in ("causal_lm", "seq2seq_lm")
+        made = getattr(self._config(), "architectures", None) or ()
+        return any(name.endswith(_WRITE) for name in made)
+
+    def _config(self) -> Any:
         from transformers import AutoConfig
 
-        config = AutoConfig.from_pretrained(os.fspath(self.model))
-        return [str(name) for name in (getattr(config, "id2label", None) or {}).values()]
+        return AutoConfig.from_pretrained(os.fspath(self.model))
 
 
 def entrants(

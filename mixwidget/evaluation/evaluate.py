@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import InputError
 from ..methods import all_methods, get_method
@@ -13,7 +13,7 @@ from ..metrics import FAITHFULNESS, choices, get_metric
 from ..models import Size
 from .agreements import Pairs, between
 from .campaign import Campaign, entrants
-from .examples import read_examples
+from .examples import answered_by_all, read_examples
 from .summary import Table
 from .worker import ModelRef, Unit
 
@@ -41,6 +41,7 @@ def benchmark(
     tokenizer: Any = None,
     per_example: bool = False,
     target: str = "predicted",
+    answer: Literal[True] | None = None,
     truncate: bool = False,
     columns: Mapping[str, str] | None = None,
     limit: int | None = None,
@@ -55,9 +56,10 @@ def benchmark(
     Args:
         model: what `explain` takes, or a list of such. A name or folder is opened by each
             worker; a model in memory is sent to each worker once.
-        dataset: a list of texts, of (text, label), of (text, pair), of dicts, a .tsv, .csv or
-            .jsonl path, a pandas frame or a `datasets.Dataset`. Columns are found by their
-            usual names; `columns={"text": "comment"}` names others.
+        dataset: a list of texts or chats, of (text, label), of (text, pair), of dicts, a .tsv,
+            .csv or .jsonl path, a pandas frame or a `datasets.Dataset`. Columns are found by
+            their usual names; `columns={"text": "comment"}` names others. A chat may be the
+            `text` of a row.
         methods: ids, ("id", {options}) or {label: either}; None means all cheap ones.
         metrics: likewise; see `mixwidget.metrics.METRICS`. "agreement" compares all pairs of
             models by each method, or of one model all pairs of methods: Spearman, Kendall and
@@ -72,6 +74,9 @@ def benchmark(
         per_example: a row for each example too.
         target: "predicted", or "label" to explain the example's label. An example's own
             `target` goes before both.
+        answer: of language models, which explain the answer of each row that has one (a column
+            `answer`, or a chat that ends with the assistant): True has them write an answer to
+            all others.
         truncate: cut texts that are too long; otherwise they are rows with an error.
         limit: only the first examples.
         seed: of the `random` method; each text has its own random scores.
@@ -110,7 +115,10 @@ def benchmark(
     models = entrants(model, names, tokenizer, executor)
     for one in pairs:
         one.check(chosen, len(models), several)
-    examples = read_examples(dataset, columns, models[0].labels)[:limit]
+    first = models[0]
+    examples = read_examples(dataset, columns, first.labels, first.writes)[:limit]
+    if answer is not None:
+        examples = answered_by_all(examples, answer)
     unit = Unit(
         ModelRef(""),
         (),

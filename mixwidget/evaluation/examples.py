@@ -7,17 +7,20 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
+from ..explanation import plain_text
+from ..models import is_chat
 
 if TYPE_CHECKING:
     from ..tokens import Token
 
 # Columns are found by these names, in this order.
-TEXT = ("text", "sentence", "masked", "sentence1", "question1", "premise", "question", "review")
+TEXT: tuple[str, ...] = ("text", "sentence", "masked", "sentence1", "question1", "premise")
+TEXT += ("question", "review", "messages", "chat", "prompt")
 PAIR = ("text_pair", "pair", "sentence2", "question2", "hypothesis", "context")
 LABEL = ("label", "labels", "class")
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -38,18 +41,26 @@ class Example:
     """One example of a benchmark.
 
     Attributes:
+        text: or a chat, a list of messages.
         target: what is explained; None: what the benchmark says (prediction or label).
-        cues: words that should matter: (start, end) of their characters.
+        cues: words that should matter: (start, end) of their characters, in a chat (message,
+            start, end).
         answer: the answer's (start, end) in the text pair, or in the text if there is none.
+        said: of a language model the answer that is explained, or True for its own.
     """
 
-    text: str
+    text: str | list[dict[str, Any]]
     text_pair: str | None = None
     label: Any = None
     target: Any = None
     focus: int | None = None
-    cues: tuple[tuple[int, int], ...] = ()
+    cues: tuple[tuple[int, ...], ...] = ()
     answer: tuple[int, int] | None = None
+    said: Any = None
+
+    @property
+    def shown(self) -> str:
+        return plain_text(self.text)
 
     def key(self) -> str:
         """The same for the same content, whatever its place in the dataset."""
@@ -61,13 +72,18 @@ def read_examples(
     dataset: Any,
     columns: Mapping[str, str] | None = None,
     labels: Callable[[], Sequence[str]] = tuple,
+    writes: Callable[[], bool] = lambda: False,
 ) -> list[Example]:
-    """Texts, (text, label) or (text, pair) tuples, dicts, a file, a frame or a Dataset.
+    """Texts, chats, (text, label) or (text, pair) tuples, dicts, a file, a frame or a Dataset.
 
     Args:
         columns: names of columns that are not found by themselves: {"text": "comment_body"}.
         labels: gives the model's class names, asked only if tuples could be read both ways.
+        writes: says whether the model writes text, asked only if there are answers: then these
+            are what is explained.
     """
+    if is_chat(dataset):
+        dataset = [dataset]
     if isinstance(dataset, str | os.PathLike):
         dataset = rows_of_file(Path(dataset))
     elif hasattr(dataset, "to_dict") and hasattr(dataset, "columns"):  # a pandas frame
@@ -83,7 +99,23 @@ def read_examples(
     if not rows:
         raise InputError("The dataset is empty.")
     second = _second_is_pair(rows, labels)
-    return [_example(row, number, columns or {}, second) for number, row in enumerate(rows)]
+    form = _Form(columns or {}, second, writes)
+    return [_example(row, number, form) for number, row in enumerate(rows)]
+
+
+def answered_by_all(examples: Sequence[Example], answer: Any) -> list[Example]:
+    """The same, the model's own answer explained where a row has none and names no target."""
+    if answer is not True:
+        raise InputError(
+            f"answer is {answer!r}; for all rows it can only be True, what the model writes "
+            "itself. Give each row an answer of its own in a column `answer`."
+        )
+
+    def open_(one: Example) -> bool:
+        ends = isinstance(one.text, list) and one.text[-1].get("role") == "assistant"
+        return one.said is None and one.target is None and not ends
+
+    return [replace(one, said=True) if open_(one) else one for one in examples]
 
 
 def rows_of_file(path: Path) -> list[dict[str, Any]]:
@@ -126,21 +158,33 @@ def _second_is_pair(rows: Sequence[Any], labels: Callable[[], Sequence[str]]) ->
     return not all(second.lower() in names for second in seconds)
 
 
-def _example(row: Any, number: int, columns: Mapping[str, str], second_is_pair: bool) -> Example:
+@dataclass(frozen=True)
+class _Form:
+    """How rows are to be read."""
+
+    columns: Mapping[str, str]
+    second_is_pair: bool
+    writes: Callable[[], bool]
+
+
+def _example(row: Any, number: int, form: _Form) -> Example:
     if isinstance(row, Example):
         return row
-    if isinstance(row, str):
-        return Example(row)
+    if isinstance(row, str) or is_chat(row):
+        return Example(row if isinstance(row, str) else list(row))
     if isinstance(row, tuple | list):
         if len(row) == 2:
-            return Example(row[0], row[1]) if second_is_pair else Example(row[0], label=row[1])
+            if form.second_is_pair:
+                return Example(row[0], row[1])
+            return Example(row[0], label=row[1])
         if len(row) == 3:
             return Example(row[0], row[1], row[2])
         raise InputError(f"Example {number} has {len(row)} parts; give (text, label) or such.")
     if not isinstance(row, Mapping):
         raise InputError(f"Example {number} is {type(row).__name__}: no text, tuple or dict.")
+    columns = form.columns
     found = {name: column_of(row, name, columns) for name in COLUMNS}
-    if not isinstance(found["text"], str):
+    if not isinstance(found["text"], str) and not is_chat(found["text"]):
         known = ", ".join(str(name) for name in row)
         raise InputError(
             f"Example {number} has no text among its columns {known}. Name it: "
@@ -154,6 +198,7 @@ def _example(row: Any, number: int, columns: Mapping[str, str], second_is_pair: 
     guessed = "text_pair" not in columns and "text_pair" not in row and "pair" in row
     if not isinstance(pair, str) or not pair or (guessed and pair.isdigit()):
         pair = None
+    span, said = _answers(pair or text, found["answer"], target is None, form)
     return Example(
         text,
         pair,
@@ -161,7 +206,8 @@ def _example(row: Any, number: int, columns: Mapping[str, str], second_is_pair: 
         _plain(target),
         _plain(found["focus"]),
         _cue_spans(text, found["cues"], found["cue_words"]),
-        _answer(pair or text, found["answer"]),
+        span,
+        said,
     )
 
 
@@ -183,7 +229,9 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _cue_spans(text: str, cues: Any, words: Any) -> tuple[tuple[int, int], ...]:
+def _cue_spans(text: Any, cues: Any, words: Any) -> tuple[tuple[int, ...], ...]:
+    if not isinstance(text, str):
+        return _chat_cues(text, cues, words)
     spans: list[tuple[int, int]] = []
     if words is not None:
         places = _word_spans(text)
@@ -201,6 +249,24 @@ def _cue_spans(text: str, cues: Any, words: Any) -> tuple[tuple[int, int], ...]:
     return tuple(spans)
 
 
+def _chat_cues(chat: Any, cues: Any, words: Any) -> tuple[tuple[int, ...], ...]:
+    """In a chat a cue stands in the first message that holds it."""
+    if words is not None:
+        raise InputError("cue_words number the words of a text; of a chat give cues, its texts.")
+    said = [str(one["content"]) for one in chat]
+    spans: list[tuple[int, ...]] = []
+    for cue in cues if cues is not None else ():
+        if not isinstance(cue, str):
+            spans.append(tuple(int(one) for one in cue))
+            continue
+        number = next((i for i, text in enumerate(said) if cue in text), None)
+        if number is None:
+            raise InputError(f"The cue {cue!r} is in no message of the chat.")
+        start = said[number].index(cue)
+        spans.append((number, start, start + len(cue)))
+    return tuple(spans)
+
+
 def _word_spans(text: str) -> list[tuple[int, int]]:
     spans, end = [], 0
     for word in text.split():
@@ -208,6 +274,18 @@ def _word_spans(text: str) -> list[tuple[int, int]]:
         end = start + len(word)
         spans.append((start, end))
     return spans
+
+
+def _answers(
+    text: Any, answer: Any, asked: bool, form: _Form
+) -> tuple[tuple[int, int] | None, Any]:
+    """(where it stands in the text, what a model that writes is to have said)."""
+    ids = isinstance(answer, list | tuple) and len(answer) != 2
+    if not (answer is True or ids or isinstance(answer, str)) or not form.writes():
+        return (None, None) if answer is True else (_answer(plain_text(text), answer), None)
+    inside = isinstance(answer, str) and isinstance(text, str) and answer in text
+    span = _answer(text, answer) if inside else None
+    return span, (_plain(answer) if asked else None)
 
 
 def _answer(text: str, answer: Any) -> tuple[int, int] | None:
@@ -227,15 +305,20 @@ def _answer(text: str, answer: Any) -> tuple[int, int] | None:
 
 
 def tokens_of_spans(
-    tokens: Sequence[Token], spans: Iterable[tuple[int, int]], segment: int = 0
+    tokens: Sequence[Token], spans: Sequence[tuple[int, ...]], segment: int = 0
 ) -> list[int]:
-    """Places of the tokens that share a character with one of the spans."""
-    held = list(spans)
+    """Places of the tokens that share a character with one of the spans: (start, end), in a chat
+    (message, start, end)."""
     return [
         token.position
         for token in tokens
         if token.segment == segment
         and token.start is not None
         and token.end is not None
-        and any(token.start < end and start < token.end for start, end in held)
+        and any(
+            token.start < span[-1]
+            and span[-2] < token.end
+            and token.message == (span[0] if len(span) == 3 else None)
+            for span in spans
+        )
     ]

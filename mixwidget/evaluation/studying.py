@@ -128,9 +128,9 @@ def _collected(
                             key = (model, row.method, metric, how)
                             values.setdefault(key, {})[number] = np.array(by_layer)
     failed = frame_of(failures, ["model", "method", "asked", "example", "text", "error"])
-    return Study(values, drawn, spoken, failed, [one.text for one in examples], better)
+    return Study(values, drawn, spoken, failed, [one.shown for one in examples], better)
 
 
 def _failure(model: str, number: int, example: Example, row: Row) -> dict[str, Any]:
     head = {"model": model, "method": row.method, "asked": row.metric, "example": number}
-    return {**head, "text": example.text, "error": row.error}
+    return {**head, "text": example.shown, "error": row.error}

@@ -102,7 +102,7 @@ def _single(number: int, example: Example, row: Row) -> dict[str, Any]:
         "n": 0 if row.error else 1,
         "errors": int(bool(row.error) and not row.undefined),
         "example": number,
-        "text": example.text,
+        "text": example.shown,
         "value": row.value,
         "error": row.error or None,
     }

@@ -144,7 +144,13 @@ def measure_example(source: Any, example: Example, unit: Unit) -> list[Row]:
 
     key = example.key()
     try:
-        case = prepare(source, example.text, text_pair=example.text_pair, truncate=unit.truncate)
+        case = prepare(
+            source,
+            example.text,
+            text_pair=example.text_pair,
+            truncate=unit.truncate,
+            answer=example.said,
+        )
     except Exception as error:
         return [
             _failed(key, method, metric, error)
@@ -186,8 +192,10 @@ def _explained(
     case: Any, example: Example, unit: Unit, known: Known
 ) -> tuple[list[Row], list[tuple[Choice, Any]]]:
     """The example by all methods, and rows for those that fail."""
-    target = example.target
-    if target is None and unit.target == "label":
+    target, focus = example.target, example.focus
+    if case.encoding.answer is not None:  # is its own target
+        focus = None
+    elif target is None and unit.target == "label":
         target = example.label
         if known.answer and case.source.task == "question_answering":
             target = (known.answer[0], known.answer[-1])
@@ -198,7 +206,7 @@ def _explained(
             # Of the text and not of its place, so that neither order nor chunks matter.
             options.setdefault("seed", _seed(unit.seed, key))
         try:
-            made = explain_case(case, method.id, target=target, focus=example.focus, **options)
+            made = explain_case(case, method.id, target=target, focus=focus, **options)
             explained.append((method, made))
         except Exception as error:
             wanted = (*unit.metrics, *unit.asks)

@@ -8,9 +8,8 @@ from .naming import named
 from .readings import alike, shared_words
 from .record import Explanation, Part
 from .serial import dumps
-from .sink import Sink, sink_of
 from .units import REST, Unit, place_of, units_of
-from .value import WordScore, plain_text, shortened, word_scores
+from .value import Sink, WordScore, plain_text, shortened, sink_of, word_scores
 
 __all__ = [
     "REST",

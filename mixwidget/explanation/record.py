@@ -18,9 +18,8 @@ from .combine import AGGREGATES, Combine, Rolling, normalise_rows, rollout, roll
 from .flow import Flows, Routes, find_routes
 from .frame import explanation_frame
 from .serial import dumps, read_one
-from .sink import Sink, sink_of
 from .units import ByUnit, summed_by, units_of
-from .value import WordScore, in_a_line, same, word_scores
+from .value import Sink, WordScore, in_a_line, same, sink_of, word_scores
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from .catalogue import methods
+from .context_cite import logits_of, removals
 from .defined import check_defined
 from .formulas import formula_lines, mathml
 from .head_masks import head_masks
@@ -35,9 +36,11 @@ __all__ = [
     "formula_lines",
     "get_method",
     "head_masks",
+    "logits_of",
     "mathml",
     "methods",
     "recommended",
+    "removals",
 ]
 
 

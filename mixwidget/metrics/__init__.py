@@ -13,6 +13,7 @@ from .alignment import (
     probes_needed,
     saliency_rho,
 )
+from .answers import lds, top_k_drop
 from .comparison import (
     MEASURES,
     agreement,
@@ -70,6 +71,7 @@ __all__ = [
     "kendall_tau",
     "kept_places",
     "layer_features",
+    "lds",
     "log_odds",
     "mean_cosine",
     "outlier_weights",
@@ -80,4 +82,5 @@ __all__ = [
     "scores_of",
     "spearman",
     "sufficiency",
+    "top_k_drop",
 ]

@@ -22,7 +22,7 @@ from ..engine import explain_case
 from ..errors import InputError
 from ..explanation import Explanation
 from ..models import WAYS, By, Case, Encoding, Source, edit, need_target, open_source, predict
-from ..tokens import Target, Token
+from ..tokens import Target
 
 Values = NDArray[np.float64]
 # Which tokens are gone, and how they were removed.
@@ -43,18 +43,23 @@ class _Memory:
 
 
 class Evidence:
-    """One text and one target: the target's probability with tokens removed, on request.
+    """One text and one target: the target's probability with tokens removed, on request. Of an
+    answer it is the log probability, per token.
 
     Attributes:
         removable: places of the tokens that may be removed, in order: never a special token,
-            and never the mask that a masked language model is asked about.
+            nor an answer's, nor the mask that a masked language model is asked about.
+        logs: values are logarithms.
     """
 
     def __init__(self, case: Case, target: Target, memory: _Memory | None = None) -> None:
         need_target(target, "A faithfulness metric")
         self.case, self.target = case, target
         asked = target.position if case.source.task == "masked_lm" else None
-        self.removable = tuple(i for i in case.encoding.ordinary() if i != asked)
+        answer = case.encoding.answer
+        end = len(case.encoding.tokens) if answer is None else answer.start
+        self.removable = tuple(i for i in case.encoding.ordinary() if i != asked and i < end)
+        self.logs = target.kind == "answer"
         if not self.removable:
             raise InputError("The text has no token that could be removed; give it more words.")
         self._memory = memory or _Memory()
@@ -91,12 +96,21 @@ class Evidence:
             memory.seconds += min(spent)
             memory.passes += len(new)
             memory.tokens += sum(len(one.ids) for one in edits)
-            memory.known.update(zip(new, values.tolist(), strict=True))
+            memory.known.update(zip(new, (values / self._tokens).tolist(), strict=True))
             return np.array([memory.known[key] for key in keys])
 
     @property
+    def _tokens(self) -> int:
+        return len(self.target.index) if self.logs else 1  # type: ignore[arg-type]
+
+    def shown(self, values: Values) -> Values:
+        """Values as probabilities, as they are drawn and told: of an answer that of one of its
+        tokens, their geometric mean."""
+        return np.exp(values) if self.logs else values
+
+    @property
     def probability(self) -> float:
-        """Of the target in the whole text."""
+        """Of the target in the whole text; of an answer its logarithm, per token."""
         return float(self.probabilities([(frozenset(), "delete")])[0])
 
     def ranking(self, scores: NDArray[Any]) -> list[int]:
@@ -147,7 +161,7 @@ def evidence(explanation: Explanation, model: Any, tokenizer: Any = None) -> Evi
         return model
     if not isinstance(model, Case):
         source = open_source(model, tokenizer)
-        case = Case(source, _encoding(source, explanation.tokens))
+        case = Case(source, _encoding(source, explanation))
         return Evidence(case, explanation.target, _memory_of(explanation, source.model))
     ids = [token.id for token in model.encoding.tokens]
     if ids != [token.id for token in explanation.tokens]:
@@ -171,8 +185,9 @@ def _memory_of(explanation: Explanation, model: Any) -> _Memory:
         return held[1]
 
 
-def _encoding(source: Source, tokens: list[Token]) -> Encoding:
+def _encoding(source: Source, explanation: Explanation) -> Encoding:
     """The model's inputs again, from the tokens of an explanation."""
+    tokens = explanation.tokens
     ids = torch.tensor([[token.id for token in tokens]], device=source.device)
     vocabulary = source.model.get_input_embeddings().weight.shape[0]
     if int(ids.max()) >= vocabulary:
@@ -188,10 +203,16 @@ def _encoding(source: Source, tokens: list[Token]) -> Encoding:
         segments = [token.segment for token in tokens]
         inputs["token_type_ids"] = torch.tensor([segments], device=source.device)
     inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
-    pair = any(token.segment for token in tokens)
-    text = " ".join(token.text for token in tokens if not token.special and not token.segment)
-    other = " ".join(token.text for token in tokens if not token.special and token.segment)
-    return Encoding(text, other if pair else None, tokens, inputs)
+    answered, answer = explanation.answered, explanation.answer
+    return Encoding(
+        explanation.text,
+        explanation.text_pair,
+        tokens,
+        inputs,
+        answer,
+        answered.text if answered is not None and answered.apart else None,
+        None if answer is None else answer.start,
+    )
 
 
 def scores_of(explanation: Explanation, how: str | None = None, layer: int | None = None) -> Values:

@@ -8,6 +8,8 @@ With p(S) the probability of the target in the text without the tokens S:
     sufficiency         mean over b of p(nothing) - p(all but the top b%)
     aopc                mean over k of p(nothing) - p(top k%)
     log_odds            mean over k of log p(top k%) / p(nothing)
+
+Of an answer log p, per token, stands in the place of p, and only tokens before it are removed.
 """
 
 from __future__ import annotations
@@ -87,6 +89,8 @@ def _aopc(whole: float, after: Values, options: dict[str, Any]) -> float:
 
 
 def _log_odds(whole: float, after: Values, options: dict[str, Any]) -> float:
+    if options.get("logs"):
+        return float(np.mean(after - whole))
     return float(np.mean(np.log(np.maximum(after, _SMALLEST) / max(whole, _SMALLEST))))
 
 
@@ -117,6 +121,7 @@ def measure(name: str, explanation: Explanation, model: Any, **options: Any) -> 
     """One of the removal metrics by its id."""
     shared = evidence(explanation, model, options.pop("tokenizer", None))
     answers = shared.probabilities(removals(name, explanation, shared, **options))
+    options["logs"] = shared.logs
     return REMOVAL_METRICS[name].value(float(answers[0]), answers[1:], options)
 
 
@@ -205,7 +210,7 @@ class Curve:
 
     Attributes:
         shares: share of the removable tokens gone at each point, from 0 to 1.
-        probabilities: of the target at each point.
+        probabilities: of the target at each point; of an answer log p, per token.
         order: the tokens' places in the order of their removal.
         counts: how many of them are gone at each point.
     """

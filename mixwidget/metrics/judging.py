@@ -74,7 +74,7 @@ def judge(shared: Evidence, title: str, curve: Part, floor: Part | None, moves: 
         level ("confirmed", "partly", "chance", "unclear"), headline, text, beats.
     """
     beats = beaten(curve["metrics"], floor)
-    tokens, target = len(shared.removable), shared.target.label
+    tokens, target = len(shared.removable), _named(shared)
     said = {"beats": beats}
     if tokens < _FEW:
         words = f"With only {tokens} token{'s' * (tokens != 1)} to remove, no order can stand out."
@@ -103,7 +103,7 @@ def judge(shared: Evidence, title: str, curve: Part, floor: Part | None, moves: 
 def _effect(shared: Evidence, curve: Part) -> str:
     """What removing the first tokens does to the answer."""
     order, values = curve["order"], curve["probabilities"]
-    counts, target = curve["counts"], shared.target.label
+    counts, target = curve["counts"], _named(shared)
     names = [f"“{shared.case.encoding.tokens[i].text.strip()}”" for i in order]
     two = shared.case.source.task == "classification" and len(shared.case.source.labels) == 2
     half = len(order) / 2
@@ -125,7 +125,14 @@ def _effect(shared: Evidence, curve: Part) -> str:
     gone = counts[place]
     what = _listed(names[:gone]) if gone <= _NAMED else f"the first {gone} tokens"
     how = "falls" if values[place] < values[0] else "rises"
-    return f"Without {what}, {target} {how} from {percent(values[0])} to {percent(values[place])}."
+    each = " a token" if shared.logs else ""
+    far = f"from {percent(values[0])} to {percent(values[place])}{each}"
+    return f"Without {what}, {target} {how} {far}."
+
+
+def _named(shared: Evidence) -> str:
+    """What is predicted; an answer may be long, and is read above."""
+    return "the answer" if shared.logs else shared.target.label
 
 
 def _measures(beats: Mapping[str, Sequence[int]], clear: int, early: bool) -> str:

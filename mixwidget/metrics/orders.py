@@ -77,8 +77,8 @@ class Orders:
 
     def beginning(self, order: list[int]) -> ReportPart:
         """Where an answer first turns over is looked for at more points than a curve has."""
-        values = self.shared.probabilities(self._first(order)).tolist()
-        return {"counts": self._early, "probabilities": values}
+        values = self.shared.shown(self.shared.probabilities(self._first(order)))
+        return {"counts": self._early, "probabilities": values.tolist()}
 
     def random(self, seeds: Sequence[int]) -> Iterator[tuple[list[float], ReportPart]]:
         """Curve and measures of some random orders, which go through the model together."""
@@ -135,9 +135,11 @@ class Orders:
     def _answers(self, asked: dict[str, list[Removal]]) -> tuple[list[float], ReportPart]:
         """The curve, and the metrics' values; None for a metric that has none."""
         whole = self.shared.probability
-        curve = self.shared.probabilities(asked.get("curve", ())).tolist()
+        shown = self.shared.shown(self.shared.probabilities(asked.get("curve", ())))
+        options, curve = {"logs": self.shared.logs}, shown.tolist()
         values: ReportPart = dict.fromkeys(FAITHFULNESS)
         for id in asked.keys() & values.keys():
-            value = REMOVAL_METRICS[id].value(whole, self.shared.probabilities(asked[id]), {})
+            after = self.shared.probabilities(asked[id])
+            value = REMOVAL_METRICS[id].value(whole, after, options)
             values[id] = value if math.isfinite(value) else None
         return curve, values

@@ -196,7 +196,8 @@ def _start(orders: Orders, methods: Sequence[str], seeds: int) -> ReportPart:
         "part": "start",
         "methods": list(methods),
         "target": shared.target.label,
-        "probability": shared.probability,
+        "probability": float(shared.shown(np.array(shared.probability))),
+        "per_token": shared.logs,
         "by": orders.by,
         "removable": list(shared.removable),
         "counts": counts,
@@ -233,7 +234,7 @@ def _verdict(
 ) -> ReportPart:
     random = [] if floor is None else floor["metrics"]["comprehensiveness"]["values"]
     moves = max((_moves(part["probabilities"]) for part in curves), default=0.0)
-    moves = max([moves, *map(abs, random)])
+    moves = max([moves, *map(abs, [] if shared.logs else random)])
     orders = Orders(shared, by)
     judged = {}
     for part in curves:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ..errors import InputError
 from ..explanation import Explanation
-from . import alignment, comparison, faithfulness
+from . import alignment, answers, comparison, faithfulness
 from .evidence import Evidence, Removal
 
 # What a metric is given besides the explanation: the model's answers, cue tokens, an answer.
@@ -47,6 +47,8 @@ class Metric:
         self, explanation: Explanation, shared: Evidence, options: dict[str, Any]
     ) -> list[Removal]:
         """What it will ask of the model, to be asked together with what others will."""
+        if self.id in _ASKED:
+            return _ASKED[self.id](explanation, shared, **options)
         if self.id not in faithfulness.REMOVAL_METRICS:
             return []
         return faithfulness.removals(self.id, explanation, shared, **options)
@@ -80,6 +82,8 @@ METRICS: dict[str, Metric] = {
         Metric("sufficiency", "Sufficiency", "lower", "model", faithfulness.sufficiency),
         Metric("aopc", "AOPC", "higher", "model", faithfulness.aopc),
         Metric("log_odds", "Log-odds", "lower", "model", faithfulness.log_odds),
+        Metric("top_k_drop", "Fall without the top units", "higher", "model", answers.top_k_drop),
+        Metric("lds", "Linear datamodeling score", "higher", "model", answers.lds),
         Metric("kendall", "Kendall between classes", "lower", "model", comparison.kendall),
         Metric(
             "agreement", "Agreement with a method", "higher", "model", comparison.agreement_with
@@ -97,6 +101,11 @@ METRICS: dict[str, Metric] = {
         ),
         Metric("saliency_rho", "Spearman with saliency", "higher", "model", alignment.saliency_rho),
     )
+}
+# What metrics of units ask for, to be asked together.
+_ASKED: dict[str, Callable[..., list[Removal]]] = {
+    "top_k_drop": answers.top_removals,
+    "lds": answers.lds_removals,
 }
 FAITHFULNESS = ("comprehensiveness", "sufficiency", "aopc", "log_odds")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -50,6 +51,13 @@ def neutral_token(source: Source, by: str = "mask") -> tuple[int | None, str]:
     return None, ""
 
 
+def begin_token(source: Source) -> int | None:
+    """What a text begins with of which nothing is left."""
+    names = (f"{name}_token_id" for name in ("bos", "cls", "eos", "pad"))
+    found = [one for name in names if (one := getattr(source.tokenizer, name, None)) is not None]
+    return int(found[0]) if found else None
+
+
 def stand_in_name(source: Source, by: str) -> str:
     """What stands in the place of a removed token, in words."""
     if by == "delete":
@@ -95,6 +103,10 @@ def edit(source: Source, encoding: Encoding, target: Target, tokens: Sequence[in
     rows = [i - first for i in kept if i >= first]
     moved = _moved(target, rows, len(ids) - first)
     read = len(kept) - len(rows)  # tokens that are left to the encoder
+    begin = begin_token(source) if moved is None and target.kind == "answer" else None
+    if begin is not None and not first:  # nothing stands before the answer any more
+        held = tuple(bisect_right(rows, row) for row in target.position)  # type: ignore[union-attr]
+        return Edit([begin, *(ids[i] for i in kept)], [0, *kept], replace(target, position=held))
     return Edit([ids[i] for i in kept], kept, moved if read or not first else None, read)
 
 
@@ -136,7 +148,9 @@ def predict(
     """What the model gives the target in each edited text, [edits], float64 on the CPU.
 
     Texts of like length run together, padded. A text in which the target can no longer be read
-    (its place deleted, nothing left) gives probability 0, and NaN where a logit was asked for.
+    (its place deleted, nothing left) gives probability 0, and NaN where a logit was asked for. Of
+    an answer it is the log probability; where nothing is left, it is read after the token that
+    begins texts.
 
     Args:
         source: of a case, whose model is a shadow.
@@ -144,7 +158,7 @@ def predict(
         check: called before every pass; may raise to stop.
         report: called with the share done after every pass.
     """
-    values = torch.full((len(edits),), 0.0 if of == "probability" else float("nan")).double()
+    values = torch.full((len(edits),), _unread(source, edits, of)).double()
     order = [i for i, one in enumerate(edits) if one.target is not None and one.ids]
     order.sort(key=lambda i: len(edits[i].ids))
     most = most_tokens(source) * (_LENGTHS if _keeps(source) else 1)
@@ -158,6 +172,15 @@ def predict(
         if report is not None:
             report(done / max(1, len(order)))
     return values
+
+
+def _unread(source: Source, edits: Sequence[Edit], of: str) -> float:
+    """Of a text in which the target cannot be read: of an answer as much as of a guess."""
+    target = next((one.target for one in edits if one.target is not None), None)
+    if target is not None and target.kind == "answer":
+        words = int(getattr(source.model.config.get_text_config(), "vocab_size", 2))
+        return -len(target.index) * math.log(words)  # type: ignore[arg-type]
+    return 0.0 if of == "probability" else float("nan")
 
 
 def most_tokens(source: Source) -> int:

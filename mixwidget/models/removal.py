@@ -9,7 +9,7 @@ from ..explanation import Unit, units_of
 from ..tokens import Target
 from .chat import encode_chat
 from .encode import Encoding, encode
-from .predict import Edit
+from .predict import Edit, begin_token
 from .source import Source
 
 # Kinds of units with white space between them, which goes with the unit behind it.
@@ -52,13 +52,10 @@ def _ids(source: Source, encoding: Encoding, texts: Sequence[str]) -> list[int]:
         read = encode(source, texts[0], pair)
         size = read.first_row or len(read.tokens)
         return [token.id for token in read.tokens[:size]]
-    begin = [
-        getattr(source.tokenizer, f"{name}_token_id", None) for name in ("bos", "cls", "eos", "pad")
-    ]
-    found = [one for one in begin if one is not None]
-    if not found:
+    begin = begin_token(source)
+    if begin is None:
         raise InputError("Nothing is left of the text, and this model has no token to begin with.")
-    return [int(found[0])]
+    return [begin]
 
 
 def edits_without(

@@ -106,17 +106,14 @@ def _texts(
     scores, meanings = zip(*(_scores(one, how, layer) for one in shown), strict=True)
     signs = [words.signed(one) for one in shown]
     values = [layout.columns(*pair) for pair in zip(scores, signs, strict=True)]
-    sinks = [sink_of(one.tokens, row, one.focus) for one, row in zip(shown, scores, strict=True)]
-    asides = [layout.holding(sink.positions) for sink in sinks]
+    beside = [_beside(one, row, layout) for one, row in zip(shown, scores, strict=True)]
+    asides = [aside for aside, _ in beside]
     scales = [
         row_scale(np.delete(row, aside) if len(aside) < len(row) else row, sign, colours)
         for row, sign, aside in zip(values, signs, asides, strict=True)
     ]
     names = [wrapped(name, _BESIDE - 0.1) for name in called]
-    said = [
-        [_range_words(scale), *([f"{sink.share:.0%} beside it"] if aside else [])]
-        for scale, sink, aside in zip(scales, sinks, asides, strict=True)
-    ]
+    said = [[_range_words(s), *told] for s, (_, told) in zip(scales, beside, strict=True)]
     for lines, row in zip(said[1:], scores[1:], strict=True):
         lines += agreement_words(first, scores[0], row, not layout.hides)
     block = Block(layout, ROOM)
@@ -147,8 +144,22 @@ def _texts(
         told = "against  ←  score  →  for\n" if sign else ""
         sheet.legend(bar, f"{told}1 is the end of the line's scale", left, top)
         top += LEGEND_HEIGHT
-    if not difference:
-        return sheet.figure
+    if difference:
+        _gaps(sheet, block, values, (called, names, lower), top)
+    return sheet.figure
+
+
+def _gaps(
+    sheet: Sheet,
+    block: Block,
+    values: list[Array],
+    told: tuple[list[str], list[list[str]], list[float]],
+    top: float,
+) -> None:
+    """The first of the values minus each of the others, as shares; told: what they are called,
+    the same in lines, and the room that each takes."""
+    called, names, lower = told
+    plane, left = sheet.plane(), MARGIN + _BESIDE
     shares = [_shares(row) for row in values]
     gaps = [shares[0] - row for row in shares[1:]]
     scale = row_scale(np.stack(gaps), True)
@@ -159,13 +170,19 @@ def _texts(
         label_lines(plane, MARGIN, top, names[place + 1], len(names[place + 1]))
         top += lower[place]
     sheet.legend(scale, "difference of shares: blue more, orange less", left, top)
-    return sheet.figure
 
 
 def _scores(explanation: Explanation, how: str | None, layer: int | None) -> tuple[Array, str]:
     """Scores and what they say; methods without layers have only their final ones."""
     layered = explanation.maps is not None or explanation.layer_scores is not None
     return scores_shown(explanation, *((how, layer) if layered else (None, None)))[:2]
+
+
+def _beside(explanation: Explanation, scores: Array, layout: Layout) -> tuple[list[int], list[str]]:
+    """Columns that are set beside the scale, and what is said of them."""
+    sink = sink_of(explanation.tokens, scores, explanation.focus)
+    aside = layout.holding(sink.positions)
+    return aside, [f"{sink.share:.0%} beside it"] if aside else []
 
 
 def _range_words(scale: Scale) -> str:

@@ -31,7 +31,7 @@ def html_of(explanation: Explanation) -> str:
             float(explanation.scores[number]),
             scale,
             number == layout.focus,
-            number in sink,
+            number in sink.positions,
         )
         for number, unit in enumerate(layout.units[:_MOST])
     ]

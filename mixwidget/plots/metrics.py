@@ -163,9 +163,13 @@ def _finish_curves(
 ) -> Figure:
     of = f"of {target}" if target else "of the target"
     axes.set_xlabel("share of tokens removed", fontsize=9)
-    axes.set_ylabel(_plain(f"probability {of}"), fontsize=9)
+    lowest = min((float(np.min(line.get_ydata())) for line in axes.lines), default=0.0)
+    logs = lowest < 0  # of answers
+    what = "log probability per token" if logs else "probability"
+    axes.set_ylabel(_plain(f"{what} {of}"), fontsize=9)
     axes.set_xlim(0, 1)
-    axes.set_ylim(0, 1.02)
+    if not logs:
+        axes.set_ylim(0, 1.02)
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     if title:
         axes.set_title(_plain(title), loc="left", fontsize=10)

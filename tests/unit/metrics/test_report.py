@@ -106,6 +106,7 @@ def judged(beats, curve=(0.9, 0.3, 0.2, 0.1, 0.1, 0.1, 0.6), *, task="classifica
     shared = SimpleNamespace(
         removable=tuple(range(len(words))),
         target=SimpleNamespace(label="good"),
+        logs=False,
         case=SimpleNamespace(
             source=SimpleNamespace(task=task, labels=["bad", "good"]),
             encoding=SimpleNamespace(tokens=[SimpleNamespace(text=word) for word in words]),
