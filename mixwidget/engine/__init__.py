@@ -1,5 +1,6 @@
 """The verbs: from a text to an explanation."""
 
+from .answers import dependence_of
 from .asked import Asked
 from .explaining import explain, shown
 from .frames import explain_frame, token_frame
@@ -11,6 +12,7 @@ __all__ = [
     "Asked",
     "Many",
     "assemble",
+    "dependence_of",
     "explain",
     "explain_case",
     "explain_frame",

@@ -20,7 +20,7 @@ from ..explanation import (
     rollout_rows,
 )
 from ..methods import Method, Run
-from ..models import Case, answer_targets, answer_text, as_it_was, likelihoods
+from ..models import Case, Encoding, Source, answer_targets, answer_text, as_it_was, likelihoods
 
 # Explains one token: (case, token id or (for, against), whether it may stop) -> explanation.
 Explain = Callable[[Case, Any], Explanation]
@@ -87,10 +87,8 @@ def answered(run: Run, made: Explanation, explain: Explain) -> Explanation:
         target = token if foil is None else (token, foil)
         return explain(Case(source, bare.prefix(places[t])), target)
 
-    @as_it_was
     def depend() -> np.ndarray[Any, Any]:
-        whole = likelihoods(source, bare)
-        return (whole - likelihoods(source, bare, asked_about(bare))).float().numpy()
+        return dependence_of(source, bare)
 
     answer.step, answer.depend = step, depend
     own = made.own_scores
@@ -121,6 +119,14 @@ def _rows(made: Explanation, rows: list[int]) -> np.ndarray[Any, Any]:
         found = rollout_rows(made.maps, rows, made.combine)
         found = found if made.combine == "with_identity" else normalise_rows(found)
     return np.array(found, dtype=np.float32)
+
+
+@as_it_was
+def dependence_of(source: Source, encoding: Encoding) -> np.ndarray[Any, Any]:
+    """How much each token of an encoding's answer needed what it is an answer to: its log
+    probability with it minus that without. `source` is a case's, whose model is a shadow."""
+    whole = likelihoods(source, encoding)
+    return (whole - likelihoods(source, encoding, asked_about(encoding))).float().numpy()
 
 
 def asked_about(encoding: Any) -> list[int]:

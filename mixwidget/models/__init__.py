@@ -1,11 +1,18 @@
 """The user's model, its shadow, and passes through it."""
 
 from .again import cut_open
-from .answers import answer_targets, answer_text, encode_question, likelihoods, whole_target
+from .answers import (
+    answer_targets,
+    answer_text,
+    encode_question,
+    likelihoods,
+    whole_target,
+    with_answer,
+)
 from .backward import Attribution, attribute, graph_is_large
 from .carried import Bias
 from .case import Case, Size, forward_seconds
-from .chat import is_chat
+from .chat import is_chat, messages_of
 from .decompose import Decomposition, decompose
 from .direct import Direct, direct
 from .encode import Encoding, encode
@@ -27,6 +34,7 @@ from .recording import record
 from .relevance import HeadFilter, LayerRelevance, Walk
 from .removal import edits_without, prompt_units, prompt_without
 from .replay import check_rules
+from .reply import Choice, choices
 from .rules import sd
 from .shadow import shadow
 from .slopes import Activation
@@ -60,6 +68,7 @@ __all__ = [
     "Bias",
     "By",
     "Case",
+    "Choice",
     "Decomposition",
     "Direct",
     "Encoding",
@@ -81,6 +90,7 @@ __all__ = [
     "check_focus",
     "check_memory",
     "check_rules",
+    "choices",
     "cut_open",
     "decompose",
     "direct",
@@ -98,6 +108,7 @@ __all__ = [
     "is_long",
     "layer_gradients",
     "likelihoods",
+    "messages_of",
     "need_target",
     "neutral_token",
     "objective",
@@ -125,5 +136,6 @@ __all__ = [
     "stand_in_name",
     "token_embeddings",
     "whole_target",
+    "with_answer",
     "with_tokenizer",
 ]

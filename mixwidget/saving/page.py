@@ -62,7 +62,7 @@ def traits_of(case: Case, explanations: list[Explanation]) -> dict[str, Any]:
         "target": None if first.target.index == predicted.index else first.target.index,
         "layer": info["layers"] - 1,
         "model_info": info,
-        "tokens": describe.tokens(case),
+        "tokens": describe.tokens(case.encoding),
         "catalogue": describe.catalogue(case, predicted),
     }
 

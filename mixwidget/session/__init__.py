@@ -1,6 +1,7 @@
 """The worker's side of the widget; knows no widget."""
 
 from . import describe
+from .answering import EMPTY_REPLY
 from .describe import EMPTY_MODEL, plain
 from .inbox import Wish
 from .opening import find_openers
@@ -13,6 +14,7 @@ from .telling import logger
 __all__ = [
     "CACHE_BYTES",
     "EMPTY_MODEL",
+    "EMPTY_REPLY",
     "Result",
     "Session",
     "Several",

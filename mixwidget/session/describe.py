@@ -22,7 +22,7 @@ from ..errors import (
 
 if TYPE_CHECKING:
     from ..methods import Method
-    from ..models import Case, Size, Trace
+    from ..models import Case, Encoding, Size, Trace
     from ..tokens import Target
 
 _MOST_TARGETS = 20
@@ -40,6 +40,7 @@ EMPTY_MODEL: dict[str, Any] = {
     "adds_up": [],
     "limit": None,
     "answer": None,
+    "whole": False,
     "cut": 0,
     "first": [],
 }
@@ -66,7 +67,8 @@ def fingerprint(*parts: Any) -> str:
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
-def tokens(case: Case) -> list[dict[str, Any]]:
+def tokens(encoding: Encoding) -> list[dict[str, Any]]:
+    chat = isinstance(encoding.text, list)
     return [
         {
             "piece": str(token),
@@ -75,15 +77,23 @@ def tokens(case: Case) -> list[dict[str, Any]]:
             "special": token.special,
             "word": token.word,
             "segment": token.segment,
+            **({"role": token.role, "message": token.message} if chat else {}),
         }
-        for index, token in enumerate(case.encoding.tokens)
+        for index, token in enumerate(encoding.tokens)
     ]
+
+
+def read_at(case: Case) -> int:
+    """Where the prediction is read, whatever row is looked at; of an answer its last token's."""
+    from ..models import check_focus
+
+    answer = case.encoding.answer
+    return check_focus(None, case.source, case.encoding) if answer is None else answer.stop - 2
 
 
 def model_info(case: Case, predicted: Target, focus: int, adds_up: list[float]) -> dict[str, Any]:
     """What the model is and what it says about the text; needs the recorded pass."""
     from ..methods import first_choices
-    from ..models import check_focus
 
     source, trace = case.source, case.trace()
     return {
@@ -101,10 +111,11 @@ def model_info(case: Case, predicted: Target, focus: int, adds_up: list[float]) 
             "probability": _rounded(predicted.probability),
         },
         "targets": targets(case, predicted, focus),
+        "whole": case.encoding.answer is not None,
         "adds_up": [float(f"{error:.3g}") for error in adds_up],
         "limit": source.limit,
         # Where the answer is read, whatever row is looked at.
-        "answer": check_focus(None, source, case.encoding),
+        "answer": read_at(case),
         "cut": case.encoding.told.get("cut", 0),
         # Methods to begin with, and in a few words what each tells.
         "first": [{"id": id, "why": why} for id, why in first_choices(source)],
@@ -148,6 +159,8 @@ def targets(case: Case, predicted: Target, focus: int) -> list[dict[str, Any]]:
     logits = output.logits if hasattr(output, "logits") else output.prediction_logits
     row = logits[0] if predicted.position is None else logits[0, predicted.position]
     best = row.detach().float().topk(min(_MOST_TARGETS, len(row))).indices.tolist()
+    if predicted.index not in best:  # an answer's token that the model would not have chosen
+        best.append(predicted.index)
     return [
         _choice(resolve_target(index, case.source, case.encoding, output, focus)) for index in best
     ]

@@ -18,7 +18,7 @@ from ..protocol import Request
 class Wish:
     """What is to be shown: the latest wish is the only one that counts."""
 
-    text: str
+    text: Any  # or a chat
     text_pair: str | None
     method: str | None  # None: the recommended one, which the plan of it names
     compared: tuple[str, ...] = ()
@@ -28,11 +28,24 @@ class Wish:
     heads: bool = False  # what each head wrote into the answer is shown
     ways: bool = False  # which token took what from which is shown, whatever the method
     model: int = 0  # which of several models is asked; of a whole view, which stands in front
+    answer: Any = None  # a text, ids, or True for what the model writes; None for none
+    longest: int = 64  # most tokens that it writes
+    step: int | None = None  # which token of the answer is asked about; None: all of it
+    shade: str = "probability"  # or "dependence": what is shown of the answer's tokens
+
+    def same_text(self, other: Wish) -> bool:
+        """Whether the model reads the same for it."""
+        return _read(self) == _read(other)
 
     @property
     def methods(self) -> list[str]:
         """The asked methods, the one in front first."""
         return list(dict.fromkeys(id for id in (self.method, *self.compared) if id))
+
+
+def _read(wish: Wish) -> tuple[Any, ...]:
+    longest = wish.longest if wish.answer is True else 0
+    return wish.text, wish.text_pair, wish.answer, longest, wish.step
 
 
 def model_mark(model: int) -> str:

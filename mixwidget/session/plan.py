@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, MixwidgetError
 from . import describe
+from .answering import Reply, case_key
 from .inbox import Wish, model_mark
 from .results import Result
 
@@ -69,11 +71,15 @@ class Plan:
     """A wish made concrete: its text, its focus and target, and its runs in order.
 
     Attributes:
+        reply: the text with its answer.
+        step: which token of the answer is asked about.
         why: the reason for the method in front where none was named.
     """
 
     wish: Wish
     case: Case
+    reply: Reply
+    step: int | None
     focus: int
     target: Target
     jobs: dict[str, Job]  # by method id
@@ -107,26 +113,27 @@ class Plan:
     @property
     def answer(self) -> int:
         """Where the answer is read, whatever row is looked at."""
-        from ..models import check_focus
+        return describe.read_at(self.case)
 
-        return check_focus(None, self.case.source, self.case.encoding)
+    @property
+    def whole(self) -> bool:
+        """Whether a whole answer is explained, which is its own target."""
+        return self.case.encoding.answer is not None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Names what the model has read."""
+        return case_key(self.wish, self.reply, self.step)
 
     def target_at(self, focus: int) -> Target:
         """The target as it is read at a row."""
-        from ..models import resolve_target
-
         if focus == self.focus:
             return self.target
-        case = self.case
-        output = case.trace().output
-        return resolve_target(self.wish.target, case.source, case.encoding, output, focus)
+        return _target(self.wish.target, self.case, self.reply, self.step, focus)
 
     def predicted(self) -> Target:
-        """What the model says by itself."""
-        from ..models import resolve_target
-
-        case = self.case
-        return resolve_target(None, case.source, case.encoding, case.trace().output, self.focus)
+        """What the model says by itself; where an answer is asked about, what stands there."""
+        return _target(None, self.case, self.reply, self.step, self.focus)
 
     def results(self, finished: Callable[[str], Result | None]) -> list[Result]:
         """All that is finished for what is shown, asked for or not; the method in front first."""
@@ -136,7 +143,7 @@ class Plan:
         for id in dict.fromkeys((self.front, *(method.id for method in all_methods()))):
             try:
                 wish = replace(self.wish, method=id, compared=())
-                run = make_plan(wish, self.case, {}, finished).jobs[id].run
+                run = make_plan(wish, self.case, self.reply, {}, finished).jobs[id].run
             except MixwidgetError:
                 continue  # it has no run for this text
             result = finished(run)
@@ -150,6 +157,17 @@ class Plan:
         same = explanation.target == target
         return explanation if same else replace(explanation, target=target)
 
+    def told(self) -> dict[str, Any]:
+        """All that is small."""
+        return {
+            "focus": self.focus,
+            "step": self.step,
+            "method": self.front,
+            "model_info": self.model_info(),
+            "tokens": describe.tokens(self.case.encoding),
+            "reply": self.reply.told(),
+        }
+
     def model_info(self) -> dict[str, Any]:
         errors = self.case.known_errors()
         return describe.model_info(self.case, self.predicted(), self.focus, errors)
@@ -159,22 +177,38 @@ def _status(state: str, message: str, hint: str = "") -> dict[str, str]:
     return {"state": state, "message": message, "hint": hint}
 
 
+def _target(given: Any, case: Case, reply: Reply, step: int | None, focus: int) -> Target:
+    """What is explained at a row: what is named, else the answer, else what the model predicts."""
+    from ..models import resolve_target, whole_target
+
+    output = case.trace().output
+    if case.encoding.answer is not None:
+        return whole_target(case.encoding, output)
+    if given is None and step is not None and focus == describe.read_at(case):
+        given = reply.ids[step]
+    return resolve_target(given, case.source, case.encoding, output, focus)
+
+
 def make_plan(
-    wish: Wish, case: Case, known: dict[str, Job], finished: Callable[[str], Result | None]
+    wish: Wish,
+    case: Case,
+    reply: Reply,
+    known: dict[str, Job],
+    finished: Callable[[str], Result | None],
 ) -> Plan:
     """Resolve a wish whose text is recorded. Jobs that are known by their run stay the same
     objects; `finished` finds the results of earlier ones."""
     from ..methods import get_method, recommended
-    from ..models import check_focus, resolve_target
+    from ..models import check_focus
 
-    source, encoding = case.source, case.encoding
+    source, encoding, step = case.source, case.encoding, reply.step(wish.step)
     front, why = (wish.method, None) if wish.method else recommended(source)
     wish = replace(wish, method=front)
-    try:
-        focus = check_focus(wish.focus, source, encoding)
-    except InputError:  # chosen for a longer text
-        focus = check_focus(None, source, encoding)
-    target = resolve_target(wish.target, source, encoding, case.trace().output, focus)
+    focus = describe.read_at(case)
+    if wish.focus is not None:
+        with contextlib.suppress(InputError):  # chosen for a longer text
+            focus = check_focus(wish.focus, source, encoding)
+    target = _target(wish.target, case, reply, step, focus)
     jobs: dict[str, Job] = {}
     asked = dict.fromkeys(
         (*wish.methods, *_carrier(wish, case, target), *_by_head(wish, case, target))
@@ -182,10 +216,10 @@ def make_plan(
     for id in asked:
         method = get_method(id)
         options = method.options(wish.params.get(id, {}))
-        key: list[Any] = [wish.text, wish.text_pair, options]
+        key: list[Any] = [wish.text, wish.text_pair, options, *reply.mark(step)]
         if method.class_specific:
             key += [target.kind, target.index, target.position]
-        if method.bound_to_focus(options):
+        if method.bound_to_focus(options) and encoding.answer is None:
             key.append(focus)
         run = f"{model_mark(wish.model)}{id}-{describe.fingerprint(*key)}"
         aimed = method.class_specific and target.position is not None
@@ -196,7 +230,7 @@ def make_plan(
             job.state, job.progress, job.done_layers = "ready", 1.0, result.done_layers
             job.told = result.told
         jobs[id] = job
-    return Plan(wish, case, focus, target, jobs, why)
+    return Plan(wish, case, reply, step, focus, target, jobs, why)
 
 
 def _carrier(wish: Wish, case: Case, target: Target) -> list[str]:

@@ -90,7 +90,8 @@ def _rerun(worker: Worker, request: Request) -> Message | None:
             del worker.jobs[run]
     if request.method is None and worker.plan is not None:
         wish = worker.plan.wish
-        worker.cache.drop(("case", wish.text, wish.text_pair))
+        worker.cache.drop(worker.plan.key)
+        worker.answering.forget(wish)
     return _done(request)
 
 

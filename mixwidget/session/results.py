@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,7 +105,10 @@ class Result:
             return whole
         if whole.maps is not None:
             whole.rollout()  # kept with the whole, so that other tokens need not roll out again
-        return whole.with_focus(focus, target)
+        other = whole.with_focus(focus, target)
+        if whole.answer is not None and whole.maps is not None and focus != whole.focus:
+            other = replace(other, own_scores=None)  # the row of one token, not of an answer
+        return other
 
     def array(self, want: Want) -> Array | None:
         """The numbers asked for; None where they do not exist (yet)."""
@@ -176,12 +180,16 @@ class Result:
         whole = self.explanation
         if whole is None or whole.maps is None or not self._has_token(focus):
             return None
-        row = whole.focus if focus is None else focus
+        row: Any = whole.focus if focus is None else focus
+        if whole.answer is not None and row == whole.focus:  # the mean of those that predict it
+            row = slice(whole.answer.start - 1, whole.answer.stop - 1)
+        else:
+            row = slice(row, row + 1)
         if how == "rollout":
             rolled = [self._map("rollout", layer) for layer in range(len(whole.maps))]
-            rows = [map[row] for map in rolled if map is not None]
+            rows = [map[row].mean(0) for map in rolled if map is not None]
             return np.stack(rows) if len(rows) == len(rolled) else None
-        alone = whole.maps[:, row]
+        alone = whole.maps[:, row].mean(1)
         return alone if how == "layer" else np.cumsum(alone, axis=0, dtype=np.float64)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CancelledError, MixwidgetError
 from . import describe
+from .answering import Answering, Reply, case_key, key_of
 from .cache import ByteCache
 from .inbox import Inbox, Wish
 from .measuring import Measuring
@@ -52,13 +53,14 @@ class Worker:
         idle_seconds: float,
         verdicts: bool,
     ) -> None:
-        self._opener, self.export, self._truncate = opener, exporter, truncate
+        self._opener, self.export = opener, exporter
         self._verdicts = verdicts
         self.inbox = Inbox(self, idle_seconds)
         self.tell = Teller(listener, self.inbox)
         self._sender = Sender(self.tell)
         self.measuring = Measuring(self.tell)
         self.cache = ByteCache(cache_bytes)
+        self.answering = Answering(self.tell, self.cache, truncate)
         self._source: Source | None = None
         self._version = 0
         self.plan: Plan | None = None
@@ -108,6 +110,7 @@ class Worker:
                 if job is not None:
                     self._compute(job)
                     continue
+                self._depend()
                 self.show()
                 if self._verdicts and self.plan is not None and self.failure is None:
                     self.measuring.begin(self.plan)
@@ -133,6 +136,8 @@ class Worker:
 
     def _prepare(self, version: int, wish: Wish) -> bool:
         """Model, tokens and recorded pass for a wish. False if another wish overtook it."""
+        from ..models import Case
+
         self.failure, self.given_up = None, False
 
         def check() -> None:
@@ -145,12 +150,16 @@ class Worker:
             if self._source is None:
                 self.tell.say("Loading the model")
                 self._source = self._opener()
-            case = self._case(wish)
+            reply = self.answering.find(self._source, wish, check, self._stopped)
+            step = reply.step(wish.step)
+            key = case_key(wish, reply, step)
+            case = self.cache.get(key) or Case(self._source, reply.asked(step))
             if not case.recorded:
-                self.tell.say("Running the model", tokens=describe.tokens(case), runs={})
+                tokens, told = describe.tokens(case.encoding), reply.told()
+                self.tell.say("Running the model", tokens=tokens, reply=told, runs={})
             case.trace(check)
-            self.cache.put(("case", wish.text, wish.text_pair), case, case.trace().nbytes())
-            self._commit(version, wish, case)
+            self.cache.put(key, case, case.trace().nbytes())
+            self._commit(version, wish, case, reply)
         except CancelledError:
             if self.given_up and self.inbox.version == version:
                 self._version, self.plan = version, None
@@ -163,31 +172,26 @@ class Worker:
             self._fail(error)
         return True
 
-    def _case(self, wish: Wish) -> Case:
-        from ..models import Case, encode
+    def _stopped(self) -> bool:
+        """Whether the preparing was stopped; what is there already may be gone on with."""
+        stopped, self.given_up = self.given_up, False
+        return stopped and not (self.inbox.closed or self.inbox.paused)
 
-        kept: Case | None = self.cache.get(("case", wish.text, wish.text_pair))
-        if kept is not None:
-            return kept
-        assert self._source is not None
-        encoding = encode(self._source, wish.text, wish.text_pair, self._truncate)
-        return Case(self._source, encoding)
-
-    def _commit(self, version: int, wish: Wish, case: Case) -> None:
+    def _commit(self, version: int, wish: Wish, case: Case, reply: Reply) -> None:
         """Make a wish whose text is recorded the one that is worked on, and show it."""
         before = self.plan
-        plan = make_plan(wish, case, self.jobs, self.finished)
+        plan = make_plan(wish, case, reply, self.jobs, self.finished)
         self.jobs = {job.run: job for job in plan.jobs.values()}
         self.plan, self._version = plan, version
         self.measuring.review(plan)
-        self.cache.pin([("case", wish.text, wish.text_pair), *self.jobs])
-        values: dict[str, Any] = {"focus": plan.focus}
+        self.cache.pin([plan.key, key_of(wish), *self.jobs])
+        values: dict[str, Any] = {"focus": plan.focus, "step": plan.step}
         if wish.method is None:
             values["method"] = plan.front
         if before is None or (before.case, before.focus) != (case, plan.focus):
             values["model_info"] = plan.model_info()
         if before is None or before.case is not case:
-            values["tokens"] = describe.tokens(case)
+            values |= {"tokens": describe.tokens(case.encoding), "reply": reply.told()}
             self._catalogued = frozenset()
         if not self._catalogued.issuperset(plan.jobs):  # a method may be registered at any time
             values["catalogue"] = describe.catalogue(case, plan.predicted())
@@ -221,7 +225,7 @@ class Worker:
                 case,
                 job.method,
                 target=plan.target if plan.target.kind != "none" else None,
-                focus=plan.focus,
+                focus=None if plan.whole else plan.focus,
                 params=job.options,
                 cancelled=lambda: self._interrupted(job, case),
                 report=lambda share: self._progress(job, share),
@@ -270,14 +274,14 @@ class Worker:
         version, wish = inbox.latest()
         if version == self._version or wish is None:
             return False
-        encoding = case.encoding
-        if (wish.text, wish.text_pair) != (encoding.text, encoding.text_pair):
+        if self.plan is None or not wish.same_text(self.plan.wish):
             return True
+        reply = self.plan.reply
         try:
-            plan = make_plan(wish, case, self.jobs, self.finished)
+            plan = make_plan(wish, case, reply, self.jobs, self.finished)
             if plan.next() is not job:
                 return True
-            self._commit(version, wish, case)  # something else changed: go on with this
+            self._commit(version, wish, case, reply)  # something else changed: go on with this
         except Exception:
             return True  # it will be found and told again when the wish is prepared
         return False
@@ -286,6 +290,12 @@ class Worker:
         job.progress = share
         if self.tell.due():
             self.show()
+
+    def _depend(self) -> None:
+        """How much the answer needed the prompt, where that is to be shown."""
+        plan = self.plan if self.failure is None else None
+        if plan is not None and self.answering.depend(plan.case.source, plan.wish, plan.reply):
+            self.show(reply=plan.reply.told())
 
     def _measure(self) -> None:
         """Measure what is asked for, now that no run is left; anything new comes first."""
@@ -322,14 +332,7 @@ class Worker:
         if plan is None or self.failure is not None:
             self.show(runs={})
             return
-        catalogue = describe.catalogue(plan.case, plan.predicted())
-        self.show(
-            focus=plan.focus,
-            method=plan.front,
-            model_info=plan.model_info(),
-            tokens=describe.tokens(plan.case),
-            catalogue=catalogue,
-        )
+        self.show(**plan.told(), catalogue=describe.catalogue(plan.case, plan.predicted()))
 
     def _fail(self, error: BaseException) -> None:
         """The wish cannot be carried out at all."""

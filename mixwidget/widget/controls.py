@@ -5,53 +5,26 @@ A wrong value raises `traitlets.TraitError` and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from difflib import get_close_matches
-from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 from traitlets import TraitError, validate
 
-from ..errors import MixwidgetError
 from ..protocol import AGGREGATES
 from ..session import describe
 from ..tokens import check_text
+from .answers import OfAnswers
+from .checks import Control, checked, one_of, target_value, text_value, whole_number
 
-if TYPE_CHECKING:
-    from ..models import Case
-
-VIEWS = ("text", "layers", "map", "graph", "multiples", "compare", "faithfulness", "heads")
+VIEWS = (
+    *("text", "layers", "map", "graph", "multiples", "compare", "faithfulness", "heads"),
+    "answer",
+)
 UNITS = ("tokens", "words")
 COLOURS = ("blues", "viridis", "cividis", "greys")
 MOST_COMPARED = 4
-
-Proposal = dict[str, Any]
-
-
-def _checked(check: Callable[[Any, Any], Any]) -> Callable[[Any, Proposal], Any]:
-    """A validator of the value alone, whose typed errors become TraitErrors."""
-
-    @wraps(check)
-    def validator(self: Any, proposal: Proposal) -> Any:
-        try:
-            return check(self, proposal["value"])
-        except MixwidgetError as error:
-            raise TraitError(str(error)) from error
-
-    return validator
-
-
-def whole_number(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TraitError(f"{name} must be a whole number, not {value!r}.")
-    return int(value.__index__())
-
-
-def one_of(value: Any, allowed: tuple[str, ...], name: str) -> str:
-    if not isinstance(value, str) or value not in allowed:
-        raise TraitError(f"{name} is {value!r}; it can be {', '.join(allowed)}.")
-    return value
 
 
 def check_method(id: Any) -> str:
@@ -61,17 +34,10 @@ def check_method(id: Any) -> str:
     return get_method(id).id
 
 
-class Control(traitlets.Any):
-    """A trait whose check sees None too, which traitlets would let pass."""
-
-    def _validate(self, obj: Any, value: Any) -> Any:
-        return value if obj._cross_validation_lock else self._cross_validate(obj, value)
-
-
-class Controls(traitlets.HasTraits):
+class Controls(OfAnswers):
     """What the user sets, in Python or in the browser. See docs/architecture.md."""
 
-    text = Control("", help="The input; a change runs it.").tag(sync=True)
+    text = Control("", help="The input, a text or a chat; a change runs it.").tag(sync=True)
     text_pair = Control("", help='The second text of a pair, "" for none.').tag(sync=True)
     method = Control("", help="The id of the method in front.").tag(sync=True)
     compared = Control(help="Up to four methods to compare.").tag(sync=True)
@@ -99,19 +65,12 @@ class Controls(traitlets.HasTraits):
 
     # What the checks of layer, head, focus and target need to know; nothing while it is unknown.
 
-    def _known_case(self) -> Case | None:
-        return None
-
     def _known_size(self) -> tuple[int, int]:
         """Layers and heads."""
         return 0, 0
 
-    def _known_models(self) -> list[str]:
-        """What the models are called; nothing where there is one."""
-        return []
-
     @validate("front")
-    @_checked
+    @checked
     def _check_front(self, value: Any) -> int:
         names = self._known_models()
         if isinstance(value, str) and value in names:
@@ -127,13 +86,12 @@ class Controls(traitlets.HasTraits):
         return number
 
     @validate("text")
-    @_checked
-    def _check_text(self, value: Any) -> str:
-        check_text(value, "text")
-        return str(value)
+    @checked
+    def _check_text(self, value: Any) -> str | list[dict[str, Any]]:
+        return text_value(value)
 
     @validate("text_pair")
-    @_checked
+    @checked
     def _check_text_pair(self, value: Any) -> str:
         value = "" if value is None else value
         if value != "":  # no pair
@@ -141,13 +99,13 @@ class Controls(traitlets.HasTraits):
         return str(value)
 
     @validate("method")
-    @_checked
+    @checked
     def _check_method(self, value: Any) -> str:
         # Reading the registry imports torch; the recommended one is named by the worker.
         return "" if value in (None, "") else check_method(value)
 
     @validate("compared")
-    @_checked
+    @checked
     def _check_compared(self, value: Any) -> list[str]:
         if not isinstance(value, list | tuple):
             raise TraitError(f"compared must be a list of methods, not {value!r}.")
@@ -157,7 +115,7 @@ class Controls(traitlets.HasTraits):
         return ids
 
     @validate("params")
-    @_checked
+    @checked
     def _check_params(self, value: Any) -> dict[str, dict[str, Any]]:
         from ..methods import get_method
 
@@ -169,34 +127,34 @@ class Controls(traitlets.HasTraits):
         return {id: given for id, given in options.items() if given}
 
     @validate("view")
-    @_checked
+    @checked
     def _check_view(self, value: Any) -> str:
         return one_of(value, VIEWS, "view")
 
     @validate("aggregate")
-    @_checked
+    @checked
     def _check_aggregate(self, value: Any) -> str:
         return one_of(value, AGGREGATES, "aggregate")
 
     @validate("unit")
-    @_checked
+    @checked
     def _check_unit(self, value: Any) -> str:
         return one_of(value, UNITS, "unit")
 
     @validate("colours")
-    @_checked
+    @checked
     def _check_colours(self, value: Any) -> str:
         return one_of(value, COLOURS, "colours")
 
     @validate("special")
-    @_checked
+    @checked
     def _check_special(self, value: Any) -> bool:
         if not isinstance(value, bool):
             raise TraitError(f"special must be True or False, not {value!r}.")
         return value
 
     @validate("threshold")
-    @_checked
+    @checked
     def _check_threshold(self, value: Any) -> float:
         number = isinstance(value, int | float) or hasattr(value, "__float__")
         if isinstance(value, bool | str) or not number or not 0 <= float(value) <= 1:
@@ -204,7 +162,7 @@ class Controls(traitlets.HasTraits):
         return float(value)
 
     @validate("top_k")
-    @_checked
+    @checked
     def _check_top_k(self, value: Any) -> int:
         number = whole_number(value, "top_k")
         if number < 0:
@@ -212,7 +170,7 @@ class Controls(traitlets.HasTraits):
         return number
 
     @validate("layer")
-    @_checked
+    @checked
     def _check_layer(self, value: Any) -> int | None:
         count, _ = self._known_size()
         if value is None:
@@ -225,7 +183,7 @@ class Controls(traitlets.HasTraits):
         return number % count
 
     @validate("head")
-    @_checked
+    @checked
     def _check_head(self, value: Any) -> int:
         number, (_, count) = whole_number(value, "head"), self._known_size()
         if number < -1:
@@ -235,7 +193,7 @@ class Controls(traitlets.HasTraits):
         return number
 
     @validate("focus")
-    @_checked
+    @checked
     def _check_focus(self, value: Any) -> int | None:
         case = self._known_case()
         if case is None or value is None:
@@ -245,27 +203,21 @@ class Controls(traitlets.HasTraits):
         return check_focus(value, case.source, case.encoding)
 
     @validate("target")
-    @_checked
+    @checked
     def _check_target(self, value: Any) -> Any:
         value = target_value(value)
         case = self._known_case()
         if case is not None and case.recorded:
-            from ..models import check_focus, resolve_target
+            from ..models import resolve_target
 
-            row = check_focus(None, case.source, case.encoding)
+            if case.encoding.answer is not None and value is not None:
+                raise TraitError(
+                    "A whole answer is its own target. Choose one of its tokens first: "
+                    "view.step = 0."
+                )
+            row = describe.read_at(case)
             resolve_target(value, case.source, case.encoding, case.trace().output, row)
         return value
-
-
-def target_value(value: Any) -> Any:
-    """A target as it is synced: None, a number, a name, or a list of two of them."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, list | tuple):
-        if len(value) != 2:
-            raise TraitError("target may be a pair: (start, end), or (for, against).")
-        return [target_value(part) for part in value]
-    return whole_number(value, "target")
 
 
 def check_names(controls: dict[str, Any], known: Collection[str]) -> None:

@@ -19,10 +19,13 @@ from traitlets import TraitError
 
 from .. import protocol
 from ..errors import InputError
+from ..explanation import plain_text, shortened
 from ..protocol import Message
 from ..saving import exported_view, format_of
 from ..session import CACHE_BYTES, EMPTY_MODEL, Wish, find_openers, open_session, plain
 from ..tokens import check_text
+from .answers import Answered, opens_answer
+from .checks import text_value
 from .controls import CONTROLS, Controls, check_method, check_names
 from .several import SeveralModels
 from .still import Still
@@ -32,8 +35,11 @@ if TYPE_CHECKING:
     from ..models import Case
 
 _STATIC = Path(__file__).parents[1] / "static"
-_ASKS = ("text", "text_pair", "method", "compared", "params", "focus", "target", "view", "front")
-_SHOWN = ("tokens", "model_info", "catalogue", "runs", "status", "models")
+_ASKS = (
+    *("text", "text_pair", "method", "compared", "params", "focus", "target", "view", "front"),
+    *("answer", "step", "max_new_tokens", "shade"),
+)
+_SHOWN = ("tokens", "reply", "model_info", "catalogue", "runs", "status", "models")
 
 logger = logging.getLogger("mixwidget")
 
@@ -45,7 +51,7 @@ def _bundle(name: str) -> Path | str:
     return path if os.environ.get("ANYWIDGET_HMR") == "1" else path.read_text("utf-8") + "\n"
 
 
-class MixView(SeveralModels, Controls, anywidget.AnyWidget):
+class MixView(SeveralModels, Answered, Controls, anywidget.AnyWidget):
     """Shows how a transformer mixes information between the tokens of a text.
 
     The cell returns at once; model and methods run on a thread, and the picture fills while
@@ -56,7 +62,7 @@ class MixView(SeveralModels, Controls, anywidget.AnyWidget):
         model: a transformers model, the name or folder of one, or a pipeline; or a list of two to
             four, which are shown side by side. Without any the embedded demo model and its
             sentence are shown.
-        text: the input.
+        text: the input; for a language model also a chat, [{"role": ..., "content": ...}, ...].
         tokenizer: needed only if it cannot be found from the model; of several models one for all
             or a list.
         text_pair: the second text of a pair.
@@ -65,8 +71,9 @@ class MixView(SeveralModels, Controls, anywidget.AnyWidget):
         focus: the token whose row is read; None means [CLS], the mask, or the last token.
         truncate: cut a text that is too long instead of showing an error.
         cache_bytes: how much of what was computed is kept, to go back to at once.
-        **controls: any other control: view, layer, aggregate, compared, params, ...; and `names`,
-            what several models are called (by default as their folders, numbered where equal).
+        **controls: any other control: answer (a text, ids, or True for what the model writes),
+            step (which of its tokens is asked about), view, layer, ...; and `names`, what several
+            models are called (by default as their folders, numbered where equal).
     """
 
     _esm = _bundle("widget.js")
@@ -102,13 +109,14 @@ class MixView(SeveralModels, Controls, anywidget.AnyWidget):
         **controls: Any,
     ) -> None:
         opened = find_openers(model, text, tokenizer, controls.get("names"))
-        text = opened.text
-        check_text(text, "text")
+        text = text_value(opened.text)
         if text_pair:
             check_text(text_pair, "text_pair")
         if method is not None:
             check_method(method)
         check_names(controls, [*CONTROLS, "names", *anywidget.AnyWidget.class_trait_names()])
+        if opens_answer(text, controls, opened.names):
+            controls = {"view": "answer", **controls}
         if opened.names:
             controls = {"view": "compare", **controls, "names": opened.names}
         # Before anything is sent or observed: both may come from another thread.
@@ -209,9 +217,8 @@ class MixView(SeveralModels, Controls, anywidget.AnyWidget):
 
     def __repr__(self) -> str:
         state = self.status
-        shown = self.text if len(self.text) <= 40 else f"{self.text[:37]}..."
-        name = self.model_info["name"] or "model"
-        method = self.method or "the recommended method"
+        shown = shortened(plain_text(self.text), 40)
+        name, method = self.model_info["name"] or "model", self.method or "the recommended method"
         return f"<MixView {shown!r} by {method} on {name}: {state['message'] or 'ready'}>"
 
     # State in: from Python code, and from the browser.
@@ -242,6 +249,7 @@ class MixView(SeveralModels, Controls, anywidget.AnyWidget):
                     ways=True,
                     heads=self.view == "heads",
                     model=self.front,
+                    **self._asked_of_answer(),
                 )
             )
 
@@ -379,6 +387,7 @@ def _asked(change: Any) -> None:
     if change["name"] == "focus":
         view._chosen_focus = change["new"]
     task = view.model_info["task"]
+    view._of_another_answer(change["name"])
     if change["name"] == "text" and task == "question_answering" and view.target is not None:
         view.target = None  # a span of the text that was
     view._ask()
