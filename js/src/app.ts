@@ -53,7 +53,8 @@ export function mount(element: HTMLElement, host: Host, store: Store, signal: Ab
       context.marks.hold(null);
       context.marks.remove([]);
     }
-    const next = TABS.some((tab) => tab?.name === view) ? view : "text";
+    const known = TABS.some((tab) => tab?.name === view);
+    const next = known && (view !== "answer" || state.answers) ? view : "text";
     if (open !== undefined && open !== next) {
       made.get(open)?.view.leave?.();
       context.tip.hide();

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from .. import protocol
 from ..errors import MixwidgetError
+from ..explanation import plain_text
 from ..protocol import PUSH_TOKENS, Message, Want, shrink
 from ..session import Result, describe, logger, text_array
 
@@ -150,7 +151,7 @@ def make_page(
         "arrays": [[content, len(data or b"")] for content, data in (*messages, *heads)],
         "data": base64.b64encode(packed).decode("ascii"),
     }
-    return _document(traits["text"], json_text(content)).encode("utf-8")
+    return _document(plain_text(traits["text"]), json_text(content)).encode("utf-8")
 
 
 def _saved(traits: Mapping[str, Any], results: list[Result]) -> dict[str, Any]:

@@ -151,6 +151,19 @@ class Plan:
                 found.append(result)
         return found
 
+    def ready(
+        self, held: Callable[[str], Result | None], focus: int | None = None
+    ) -> dict[str, Explanation]:
+        """What is finished of the asked methods, read at a row."""
+        found = {}
+        row = self.focus if focus is None else focus
+        for method, job in self.jobs.items():
+            result = held(job.run) if job.state == "ready" else None
+            whole = None if result is None else result.at(row, self.target_at(row))
+            if whole is not None and method in self.wish.methods:
+                found[method] = whole
+        return found
+
     def aimed(self, explanation: Explanation) -> Explanation:
         """An explanation as one of this target: what knows no target holds for any."""
         target = self.target_at(explanation.focus)

@@ -140,7 +140,7 @@ class Session:
     def explanations(self) -> dict[str, Explanation]:
         """The finished explanations of what is asked, by method."""
         plan = self._worker.plan
-        return {} if plan is None or self._worker.stale() else self._worker.ready(plan)
+        return {} if plan is None or self._worker.stale() else plan.ready(self._cache.get)
 
     def by_model(self) -> dict[str, dict[str, Explanation]]:
         """The same by the model's name, as of several."""

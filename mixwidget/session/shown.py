@@ -53,4 +53,6 @@ def shown(worker: Worker) -> Shown:
     here = [one for one in results if one.follows_focus or plan.focus == row]
     found = {result.method.id: result.at(row, target) for result in here}
     aimed = {id: plan.aimed(one) for id, one in found.items() if one is not None}
-    return Shown(plan.case, results, worker.ready(plan), aimed, worker.measuring.known(plan))
+    return Shown(
+        plan.case, results, plan.ready(worker.cache.get), aimed, worker.measuring.known(plan)
+    )

@@ -26,7 +26,6 @@ from .sending import Sender
 from .telling import Exporter, Listener, Teller, logger
 
 if TYPE_CHECKING:
-    from ..explanation import Explanation
     from ..models import Case, Source
 
 # torch and transformers are imported here, not by the cell that makes a session.
@@ -75,16 +74,6 @@ class Worker:
         """Whether the plan is not of the latest wish."""
         version, _ = self.inbox.latest()
         return version != self._version
-
-    def ready(self, plan: Plan, focus: int | None = None) -> dict[str, Explanation]:
-        found = {}
-        row = plan.focus if focus is None else focus
-        for method, job in plan.jobs.items():
-            result: Result | None = self.cache.get(job.run) if job.state == "ready" else None
-            whole = None if result is None else result.at(row, plan.target_at(row))
-            if whole is not None and method in plan.wish.methods:
-                found[method] = whole
-        return found
 
     # The work.
 
@@ -313,7 +302,7 @@ class Worker:
             serve(self)
             return self.measuring.work is not work or self.stale()
 
-        self.measuring.go_on(plan, lambda row: self.ready(plan, row), interrupted)
+        self.measuring.go_on(plan, lambda row: plan.ready(self.cache.get, row), interrupted)
 
     # Telling.
 

@@ -105,6 +105,11 @@ class Answered(OfAnswers):
 
     reply = traitlets.Dict(dict(EMPTY_REPLY), read_only=True).tag(sync=True)
     _chosen_focus: int | None
+    _session: Any
+
+    def _known_case(self) -> Case | None:
+        session = getattr(self, "_session", None)
+        return None if session is None else session.case
 
     def _known_answer(self) -> int | None:
         return len(self.reply["tokens"]) if self._known_case() is not None else None

@@ -220,6 +220,13 @@ class Controls(OfAnswers):
         return value
 
 
+def given_text(text: Any, text_pair: Any) -> str | list[dict[str, Any]]:
+    """What a view is given to explain, checked in the cell that makes it."""
+    if text_pair:
+        check_text(text_pair, "text_pair")
+    return text_value(text)
+
+
 def check_names(controls: dict[str, Any], known: Collection[str]) -> None:
     """Refuse a control that there is not."""
     for name in controls:

@@ -23,16 +23,13 @@ from ..explanation import plain_text, shortened
 from ..protocol import Message
 from ..saving import exported_view, format_of
 from ..session import CACHE_BYTES, EMPTY_MODEL, Wish, find_openers, open_session, plain
-from ..tokens import check_text
 from .answers import Answered, opens_answer
-from .checks import text_value
-from .controls import CONTROLS, Controls, check_method, check_names
+from .controls import CONTROLS, Controls, check_method, check_names, given_text
 from .several import SeveralModels
 from .still import Still
 
 if TYPE_CHECKING:
     from ..explanation import Explanation
-    from ..models import Case
 
 _STATIC = Path(__file__).parents[1] / "static"
 _ASKS = (
@@ -109,9 +106,7 @@ class MixView(SeveralModels, Answered, Controls, anywidget.AnyWidget):
         **controls: Any,
     ) -> None:
         opened = find_openers(model, text, tokenizer, controls.get("names"))
-        text = text_value(opened.text)
-        if text_pair:
-            check_text(text_pair, "text_pair")
+        text = given_text(opened.text, text_pair)
         if method is not None:
             check_method(method)
         check_names(controls, [*CONTROLS, "names", *anywidget.AnyWidget.class_trait_names()])
@@ -227,10 +222,6 @@ class MixView(SeveralModels, Answered, Controls, anywidget.AnyWidget):
         """Everything a page shows, as it is now."""
         with self._lock:
             return {name: getattr(self, name) for name in (*CONTROLS, *_SHOWN)}
-
-    def _known_case(self) -> Case | None:
-        session = getattr(self, "_session", None)
-        return None if session is None else session.case
 
     def _known_size(self) -> tuple[int, int]:
         return self.model_info["layers"], self.model_info["heads"]

@@ -2,7 +2,9 @@
 
 import type { Context } from "../kit/context";
 import { h, setAttributes, setText, show } from "../kit/dom";
+import { inTurns, questionOf, withQuestion, written } from "../state/answer";
 import type { State } from "../state/state";
+import type { Traits } from "../wire/types";
 
 const NO_TEXT = "Type a text first.";
 
@@ -58,6 +60,8 @@ export function createEditor(context: Context, changedState: () => void): Editor
     h("div", { class: "mix-form-buttons" }, go, back, addPair),
   );
   const known = { text: "", pair: "" };
+  /** What another text, or question, is set as: a conversation is gone on with. */
+  let asks = (text: string): Partial<Traits> => ({ text });
   let wanted = false;
   let wantsPair = false;
   let live = true;
@@ -92,7 +96,7 @@ export function createEditor(context: Context, changedState: () => void): Editor
       context.announce(NO_TEXT);
       return;
     }
-    if (changed()) context.set({ text: input.value, text_pair: pair.value });
+    if (changed()) context.set({ ...asks(input.value), text_pair: pair.value });
     else for (const method of stopped) context.rerun(method);
     failure = "";
     close();
@@ -140,7 +144,14 @@ export function createEditor(context: Context, changedState: () => void): Editor
       input.setSelectionRange?.(input.value.length, input.value.length);
     },
     update(state) {
-      const { text, text_pair: second, model_info: info, status } = state.traits;
+      const { text_pair: second, model_info: info, status } = state.traits;
+      const whole = state.traits.text;
+      const text = questionOf(whole);
+      const turned = inTurns(state);
+      asks = (typed) => {
+        const next = withQuestion(whole, typed);
+        return turned ? { ...written(next), text: next } : { text: next };
+      };
       // What is being typed stays, unless the kernel has a new text.
       if (known.text !== text) input.value = known.text = text;
       if (known.pair !== second) pair.value = known.pair = second;
@@ -152,11 +163,12 @@ export function createEditor(context: Context, changedState: () => void): Editor
       empty = text.trim() === "" && state.n === 0;
       const [what, add] = SECOND[info.task === "seq2seq_lm" ? "decoder" : "pair"];
       setAttributes(pair, { "aria-label": what, placeholder: what });
-      setAttributes(input, { placeholder: "Type a text" });
+      setAttributes(input, { placeholder: turned ? "Ask something" : "Type a text" });
+      setText(go, turned ? "Ask" : "Run");
       setAttributes(addPair, { "aria-label": `Add a ${add}` });
       setText(addPair, `+ ${add}`);
       show(pair, second !== "" || wantsPair);
-      show(addPair, second === "" && !wantsPair);
+      show(addPair, second === "" && !wantsPair && !turned);
       show(back, !empty);
       show(element, editing());
       refresh();

@@ -70,7 +70,8 @@ export function question(element: HTMLElement, context: Context, layer: HTMLElem
         ask,
         test ? `Should I believe ${next.method?.title} for` : asks ? "Why" : "What goes into",
       );
-      setText(tail, test ? "?" : asks && /lm/.test(task) && !test ? "next?" : asks ? "" : "?");
+      const goesOn = asks && /lm/.test(task) && next.traits.reply.tokens.length === 0;
+      setText(tail, test ? "?" : goesOn ? "next?" : asks ? "" : "?");
       show(tail, tail.textContent !== "");
       const label = asks ? next.targetLabel : next.focusLabel;
       setText(name, shorten(label, 28));
@@ -149,8 +150,9 @@ function setOptions(select: HTMLSelectElement, options: [string, string][]): voi
 
 function drawTarget(select: HTMLSelectElement, state: State): void {
   const { targets, prediction } = state.traits.model_info;
+  const said = state.traits.reply.tokens.length > 0 ? "said" : "predicted";
   const options: [string, string][] = [
-    ["null", prediction ? `predicted: ${shorten(prediction.label, 24)}` : "predicted"],
+    ["null", prediction ? `${said}: ${shorten(prediction.label, 24)}` : said],
   ];
   for (const choice of targets) {
     const part = choice.probability == null ? "" : ` ${share(choice.probability)}`;

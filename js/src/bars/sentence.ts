@@ -5,12 +5,15 @@ import { h, rove, setRoving, setText, show } from "../kit/dom";
 import { icon } from "../kit/icons";
 import { moveLayer } from "../kit/steps";
 import { drawBlocks, sentenceScale, TOKEN } from "../kit/tokens";
+import { drawTurns } from "../kit/turns";
+import { inTurns } from "../state/answer";
 import { number, percent, plural, share } from "../state/format";
 import { type Reading, readingOf, shareOf } from "../state/reading";
 import type { State } from "../state/state";
 import { ranks } from "../state/stats";
 import { namesOf } from "../state/units";
 import { createEditor } from "./editor";
+import { createTurns } from "./turns";
 
 /** From so many words on, runs that carry little are folded. */
 const LONG = 90;
@@ -36,9 +39,10 @@ export function sentence(element: HTMLElement, context: Context): View {
     },
     icon("edit"),
   );
+  const turns = createTurns(blocks, context);
   const strip = h("canvas", { class: "mix-strip", "aria-hidden": "true" });
   const editor = createEditor(context, () => context.redraw());
-  element.append(blocks, pencil, strip, editor.element);
+  element.append(blocks, turns.element, pencil, strip, editor.element);
   let state: State | undefined;
   let names: string[] = [];
   let reading: Reading | null = null;
@@ -115,6 +119,11 @@ export function sentence(element: HTMLElement, context: Context): View {
 
   /** What is under the pointer, held, or taken away, without drawing anything anew. */
   function mark(): void {
+    for (const token of blocks.querySelectorAll<HTMLElement>(".mix-reply"))
+      token.classList.toggle(
+        "mix-on",
+        [marks.hover, marks.pin].includes(Number(token.dataset.token)),
+      );
     for (const token of blocks.querySelectorAll<HTMLElement>(TOKEN)) {
       const index = Number(token.dataset.index);
       const unit = state?.layout.units[Number(token.dataset.unit)];
@@ -183,17 +192,27 @@ export function sentence(element: HTMLElement, context: Context): View {
       places = reading ? ranks(reading.values) : [];
       const words = next.traits.view === "compare";
       const editing = editor.editing();
-      show(blocks, !editing && !words && next.n > 0);
+      const turned = inTurns(next);
+      const bare = words && !turned;
+      show(blocks, !editing && !bare && next.n > 0);
       show(pencil, next.live && !editing && !words);
-      element.hidden = words && !editing;
-      if (words || editing) blocks.replaceChildren();
+      element.hidden = bare && !editing;
+      blocks.classList.toggle("mix-turned", turned);
+      if (bare || editing || blocks.dataset.turned !== String(turned)) blocks.replaceChildren();
+      blocks.dataset.turned = String(turned);
+      if (bare || editing) turns.element.hidden = true;
       else {
         const scale = sentenceScale(context.palette(), reading, context.own.stretch);
         const chosen = next.layout.unitOf[marks.pin ?? -1] ?? next.layout.focus;
         const folded = foldsOf(next);
         const hooks = { describe, chosen, folded, fold: foldButton };
         blocks.classList.toggle("mix-long", folded !== undefined);
-        drawBlocks(blocks, next, reading, scale, hooks);
+        if (turned) {
+          const { opened } = turns;
+          const pinned = marks.pin === null ? { ...hooks, chosen: -1 } : hooks;
+          drawTurns(blocks, next, reading, scale, { ...pinned, opened, bare: words });
+        } else drawBlocks(blocks, next, reading, scale, hooks);
+        turns.update(next);
         const active = blocks.querySelector<HTMLElement>(`${TOKEN}[tabindex="0"]`);
         const selected =
           active ?? blocks.querySelector<HTMLElement>(`${TOKEN}[aria-selected="true"]`);

@@ -68,10 +68,18 @@ export function toolbar(
     save,
     present,
     idOf,
-    update({ traits }) {
-      const open = labels.has(traits.view) ? traits.view : "text";
-      for (const [name, tab] of labels)
+    update(state) {
+      const { traits } = state;
+      const known = labels.has(traits.view) && (traits.view !== "answer" || state.answers);
+      const open = known ? traits.view : "text";
+      for (const [name, tab] of labels) {
         setAttributes(tab, { "aria-selected": String(name === open) });
+        // Of a model that reads there is no answer to look at.
+        if (name === "answer" && tab.isConnected !== state.answers) {
+          if (state.answers) strip.append(tab);
+          else tab.remove();
+        }
+      }
       const focused = strip.querySelector(`${TAB}:focus`);
       setRoving(strip, TAB, focused ?? labels.get(open) ?? null);
     },

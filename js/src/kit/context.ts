@@ -38,7 +38,7 @@ export interface Context {
   /** Settings of this one view of a widget; `redraw` after a change. */
   own: { allEdges: boolean; stretch: string };
   /** Ask the kernel to compute a method again. */
-  rerun(method: string): void;
+  rerun(method?: string): void;
 }
 
 export interface View {

@@ -66,7 +66,8 @@ export function createPictures() {
       if (same && now === key && tokens === traits.tokens && kept) return kept;
       key = now;
       tokens = traits.tokens;
-      const starts = layout.units[asked.unit]?.tokens ?? [0];
+      const answers = asked.level === state.layers && asked.unit === layout.focus;
+      const starts = answers ? state.read : (layout.units[asked.unit]?.tokens ?? [0]);
       traced = asked.all ? null : trace(steps, n, asked.level - 1, starts);
       const used = maps.slice(0, asked.level) as Float32Array[];
       routes = traced && asked.routes !== null ? routesFrom(used, n, starts, asked.routes) : null;

@@ -1,6 +1,7 @@
 /** A view as an SVG: boxes, texts and canvases at the places where the browser has put them,
  * under a few lines that say what the picture shows. */
 
+import { inLine } from "../state/answer";
 import { shorten } from "../state/format";
 import type { State } from "../state/state";
 import { quoted } from "../state/words";
@@ -92,7 +93,7 @@ function gapsIn(root: HTMLElement): { top: number; height: number }[] {
 /** Text, methods, focus and target, layers: whatever the view depends on. */
 export function about(state: State, panel: HTMLElement): string {
   const { text, text_pair: second, view } = state.traits;
-  const given = shorten([text, second].filter(Boolean).join(" / "), TEXT_LETTERS);
+  const given = shorten([inLine(text), second].filter(Boolean).join(" / "), TEXT_LETTERS);
   const methods = methodsIn(view, state, panel);
   const byToken = methods.some((method) => method.yields === "maps" || !method.class_specific);
   const byClass = view === "faithfulness" || methods.some((method) => method.class_specific);

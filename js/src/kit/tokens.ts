@@ -13,11 +13,11 @@ const LETTER = /\p{L}/u;
 const RIGHT_TO_LEFT =
   /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/u;
 /** Stands at the word before it. */
-const CLOSING = /^[.,;:!?%)\]}’”»…]+$/u;
+export const CLOSING = /^[.,;:!?%)\]}’”»…]+$/u;
 const OPENING = /[([{“«]$/u;
 
 /** As `dir="auto"` has it, by the first letter. That attribute would go by "[CLS]". */
-function directionOf(units: Unit[]): "ltr" | "rtl" {
+export function directionOf(units: Unit[]): "ltr" | "rtl" {
   for (const { text, special } of units) {
     const letter = special ? undefined : LETTER.exec(text)?.[0];
     if (letter) return RIGHT_TO_LEFT.test(letter) ? "rtl" : "ltr";
@@ -98,7 +98,7 @@ export function drawBlocks(
   );
 }
 
-function drawTokens(
+export function drawTokens(
   parent: HTMLElement,
   state: State,
   units: number[],

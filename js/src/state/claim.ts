@@ -1,8 +1,8 @@
 /** One sentence on what a row of scores shows, with its unit, true of the method that made it. */
 
 import type { Says } from "../wire/types";
-import { points, share, signed } from "./format";
-import { type Reading, shareOf } from "./reading";
+import { number, points, share, signed } from "./format";
+import { isOwn, type Reading, shareOf } from "./reading";
 import type { State } from "./state";
 import { namesOf } from "./units";
 
@@ -66,7 +66,10 @@ function shareWords(state: State, reading: Reading, kind: Says): Said {
   else if (layered && aggregate === "sum" && kind !== "weight" && state.layers > 1)
     words.push(plain(`Added up over layers 0 to ${layer}, `));
   if (kind === "made") {
-    const of = answer && whole && !alone ? "what the answer is read from" : `${row}${upTo}`;
+    const read = state.whole
+      ? "what the whole answer is read from"
+      : "what the answer is read from";
+    const of = answer && whole && !alone ? read : `${row}${upTo}`;
     words.push(name, plain(` makes up ${part} of ${of}`));
   } else if (kind === "attention") {
     const of = alone ? `the attention of ${row}` : `the attention followed back from ${row}`;
@@ -86,18 +89,28 @@ function shareWords(state: State, reading: Reading, kind: Says): Said {
   return words;
 }
 
+/** Of a whole answer its own words stand together beside the scale. */
+const isOwnUnit = (state: State, unit: number) =>
+  state.whole && isOwn(state, state.layout.units[unit]?.index ?? -1);
+
 /** What stands beside the scale and matters. */
 function asideWords(state: State, reading: Reading): string {
   const { cols, focus } = state.layout;
+  const itself = (unit: number) =>
+    unit === focus && reading.method.yields === "maps" && !state.whole ? " itself" : "";
+  let own = 0;
   const named = cols
     .map((unit, c) => ({ unit, part: shareOf(reading, c) }))
-    .filter(({ unit, part }) => reading.aside.has(unit) && part >= 0.05)
+    .filter(({ unit, part }) => {
+      if (!reading.aside.has(unit)) return false;
+      if (isOwnUnit(state, unit)) own += part;
+      else return part >= 0.05;
+      return false;
+    })
     .sort((a, b) => b.part - a.part)
     .slice(0, 2)
-    .map(
-      ({ unit, part }) =>
-        `${share(part)} is ${state.label(unit)}${unit === focus && reading.method.yields === "maps" ? " itself" : ""}`,
-    );
+    .map(({ unit, part }) => `${share(part)} is ${state.label(unit)}${itself(unit)}`);
+  if (own >= LEAST) named.push(`${share(own)} is the answer’s own words`);
   if (named.length === 0) return ".";
   return `; ${named.join(", ")}, not coloured.`;
 }
@@ -112,17 +125,20 @@ function signedWords(state: State, reading: Reading, kind: "adds" | "removal"): 
   const small = (c: number) => Math.abs(value(c)) < 0.02 * reading.peak;
   const words: Said = [];
   const name = (c: number) => strong(nameOf(state, c));
+  // Of a whole answer it is the log probability that falls.
+  const by = (c: number) => (state.whole ? number(Math.abs(value(c))) : points(value(c)));
+  const what = state.whole ? `the log probability of ${target}` : target;
   if (kind === "removal") {
     const moves = (c: number) => (value(c) > 0 ? "falls" : "rises");
     words.push(plain("Without "), name(first));
-    words.push(plain(`, ${target} ${moves(first)} by ${points(value(first))}`));
+    words.push(plain(`, ${what} ${moves(first)} by ${by(first)}`));
     if (next !== undefined && !small(next))
-      words.push(plain(", without "), name(next), plain(` by ${points(value(next))}`));
+      words.push(plain(", without "), name(next), plain(` by ${by(next)}`));
     if (against !== undefined && !small(against))
       words.push(
         plain("; without "),
         name(against),
-        plain(` it ${moves(against)} by ${points(value(against))}`),
+        plain(` it ${moves(against)} by ${by(against)}`),
       );
   } else {
     const does = (c: number) => (value(c) > 0 ? "adds" : "takes");
@@ -142,9 +158,16 @@ function signedWords(state: State, reading: Reading, kind: "adds" | "removal"): 
   const beside = state.layout.cols
     .map((unit, c) => ({ unit, c }))
     .filter(({ unit, c }) => reading.aside.has(unit) && Math.abs(value(c)) >= 0.1 * reading.peak)
+    .filter(({ unit }) => !isOwnUnit(state, unit))
     .slice(0, 2)
     .map(({ unit, c }) => `${state.label(unit)} (${signed(value(c))})`);
-  const stand = beside.length > 1 ? "are" : "is";
+  const own = state.layout.cols.reduce(
+    (sum, unit, c) => sum + (isOwnUnit(state, unit) ? value(c) : 0),
+    0,
+  );
+  const ownToo = Math.abs(own) >= 0.1 * reading.peak;
+  const stand = ownToo || beside.length > 1 ? "are" : "is";
+  if (ownToo) beside.push(`the answer’s own words (${signed(own)})`);
   const tail = beside.length > 0 ? `; ${beside.join(" and ")} ${stand} not coloured.` : ".";
   words.push(plain(tail));
   return words;

@@ -20,6 +20,12 @@ export interface Reading {
   sink: number;
 }
 
+/** Whether a token is one of the answer's own. */
+export function isOwn({ traits }: State, token: number): boolean {
+  const { start, tokens } = traits.reply;
+  return token >= start && token < start + tokens.length;
+}
+
 /** A first or special token with so much is set beside the scale. */
 const MOST = 0.5;
 /** Beyond this the method says nothing about the words. */
@@ -40,7 +46,8 @@ export function readingOf(
   const aside = new Set<number>();
   cols.forEach((unit, c) => {
     const strong = !method.signed && shareOf(c) > MOST && unit === first;
-    if (units[unit]?.special || unit === layout.focus || strong) aside.add(unit);
+    const own = state.whole && isOwn(state, units[unit]?.index ?? -1);
+    if (units[unit]?.special || unit === layout.focus || strong || own) aside.add(unit);
   });
   // Words are compared with words, unless there are none.
   if (cols.every((unit) => aside.has(unit))) aside.clear();

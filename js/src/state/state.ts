@@ -13,6 +13,7 @@ import {
   TRAIT_NAMES,
   type Traits,
 } from "../wire/types";
+import { answersIn, labelOf, WHOLE } from "./answer";
 import { type Layout, layOut, mergeColumns, mergeMap, type Shares } from "./units";
 
 /** So many methods are shown at a time. */
@@ -56,6 +57,12 @@ export interface State {
   readonly answer: number;
   /** Another row than the answer's is looked at. */
   readonly away: boolean;
+  /** There is an answer to look at, or one could be written. */
+  readonly answers: boolean;
+  /** A whole answer is explained: the rows that predict it are read together. */
+  readonly whole: boolean;
+  /** Tokens whose rows are read, of maps. */
+  readonly read: number[];
   /** Scores of shown units for the focus, as the layer and aggregate say. */
   scores(id: string, layer?: number, aggregate?: Aggregate): Shares | undefined;
   map(id: string, aggregate: Aggregate, layer: number): Grid | undefined;
@@ -203,7 +210,8 @@ export function derive(host: Host, store: Store): State {
       const values = tokenScores(id, aggregate, at);
       return values?.length === n ? mergeColumns(values, layout, method.signed) : undefined;
     }
-    const members = layout.units[layout.focus]?.tokens ?? [];
+    // Of a long text the kernel sends their mean in the place of the answer's row.
+    const members = whole && !away && !short ? [answer] : read;
     const mean = new Float32Array(n);
     for (const token of members) {
       const row = tokenRow(id, aggregate, at, token);
@@ -232,10 +240,21 @@ export function derive(host: Host, store: Store): State {
     traits.target === null
       ? prediction
       : targets.find((t) => JSON.stringify(t.value) === JSON.stringify(traits.target));
-  const targetLabel = target?.label ?? (traits.target === null ? "" : String(traits.target));
+  const whole = traits.model_info.whole === true;
+  const named = target?.label ?? (traits.target === null ? "" : labelOf(traits));
+  const targetLabel = whole ? WHOLE : named;
   const answer = Math.min(traits.model_info.answer ?? focusToken, Math.max(n - 1, 0));
   const away = layout.unitOf[answer] !== layout.focus && n > 0;
-  const subject = JSON.stringify([traits.text, traits.text_pair, traits.target, traits.params]);
+  const rows = traits.reply.tokens.map((_, t) => traits.reply.start + t - 1);
+  const read = whole && !away ? rows : (layout.units[layout.focus]?.tokens ?? []);
+  const subject = JSON.stringify([
+    traits.text,
+    traits.text_pair,
+    traits.target,
+    traits.params,
+    traits.step,
+    traits.reply.text,
+  ]);
   const known = store.atAnswer(subject);
   if (!away) for (const [id, info] of Object.entries(traits.runs)) known.set(id, info.run);
   const label = (unit: number) => layout.units[unit]?.text ?? "";
@@ -286,9 +305,12 @@ export function derive(host: Host, store: Store): State {
     label,
     focusLabel: label(layout.focus),
     targetLabel,
-    probability: target?.probability ?? null,
+    probability: whole ? null : (target?.probability ?? null),
     answer,
     away,
+    answers: answersIn(traits),
+    whole,
+    read,
     scores,
     map(id, aggregate, at) {
       const tensor = tokenMap(id, aggregate, at);
@@ -329,5 +351,6 @@ function snapshot(host: Host): Traits {
   );
   traits.model_info = { ...DEFAULTS.model_info, ...host.get("model_info") };
   traits.status = { ...DEFAULTS.status, ...host.get("status") };
+  traits.reply = { ...DEFAULTS.reply, ...host.get("reply") };
   return traits as unknown as Traits;
 }

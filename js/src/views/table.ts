@@ -1,7 +1,7 @@
 /** The views by name, in the order of their tabs. */
 
-import type { MakeView } from "../kit/context";
 import type { ViewName } from "../wire/types";
+import { answerView } from "./answer";
 import { compareView } from "./compare";
 import { faithfulnessView } from "./faithfulness";
 import { graphView } from "./graph";
@@ -11,7 +11,7 @@ import { mapView } from "./map";
 import { multiplesView } from "./multiples";
 import { textView } from "./text";
 
-const VIEWS: Record<ViewName, [title: string, make: MakeView]> = {
+const VIEWS: Record<ViewName, [title: string, make: typeof textView]> = {
   text: ["Words", textView],
   graph: ["Graph", graphView],
   layers: ["Layers", layersView],
@@ -20,6 +20,7 @@ const VIEWS: Record<ViewName, [title: string, make: MakeView]> = {
   compare: ["Compare", compareView],
   faithfulness: ["Test", faithfulnessView],
   heads: ["Heads", headsView],
+  answer: ["Answer", answerView],
 };
 const tab = (name: ViewName) => ({ name, title: VIEWS[name][0] });
 
@@ -34,6 +35,7 @@ export const TABS = [
   tab("compare"),
   tab("faithfulness"),
   tab("heads"),
+  tab("answer"),
 ];
 
-export const viewCalled = (name: ViewName): MakeView => VIEWS[name][1];
+export const viewCalled = (name: ViewName): typeof textView => VIEWS[name][1];

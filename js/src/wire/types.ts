@@ -8,7 +8,8 @@ export type ViewName =
   | "multiples"
   | "compare"
   | "faithfulness"
-  | "heads";
+  | "heads"
+  | "answer";
 
 export type Aggregate = "layer" | "rollout" | "sum";
 export type ScaleName = "blues" | "viridis" | "cividis" | "greys";
@@ -24,6 +25,40 @@ export interface Token {
   special: boolean;
   word: number | null;
   segment: number;
+  /** In a chat: whose message it belongs to and which; null for what the template writes. */
+  role?: string | null;
+  message?: number | null;
+}
+
+export interface ChatMessage {
+  role: string;
+  content: string;
+  [more: string]: Json;
+}
+
+/** A token of an answer, with what the model gave it and the likeliest others. */
+export interface ReplyToken {
+  text: string;
+  piece: string;
+  word: number | null;
+  id?: number;
+  probability: number | null;
+  others: TargetChoice[];
+  /** How much it needed the prompt: log probability with it minus that without. */
+  needed: number | null;
+}
+
+/** The answer: as it is written, and when it is there. `state` is "" where there is none. */
+export interface Reply {
+  state: "" | "writing" | "ready" | "stopped" | "full";
+  /** The model could write one; it wrote this one. */
+  offer: boolean;
+  own: boolean;
+  /** How many tokens stand before it. */
+  start: number;
+  text: string;
+  tokens: ReplyToken[];
+  problem: string;
 }
 
 export interface TargetChoice {
@@ -46,6 +81,8 @@ export interface ModelInfo {
   limit: number | null;
   /** The token at which the answer is read; absent where nothing is predicted. */
   answer?: number | null;
+  /** A whole answer is explained, not one prediction. */
+  whole?: boolean;
   /** Seconds of one pass of the model on this text. */
   seconds?: number | null;
   /** How many tokens of the text were left out because the model cannot take more. */
@@ -114,7 +151,7 @@ export interface Status {
 }
 
 export interface Traits {
-  text: string;
+  text: string | ChatMessage[];
   text_pair: string;
   method: string;
   compared: string[];
@@ -124,6 +161,12 @@ export interface Traits {
   aggregate: Aggregate;
   focus: number;
   target: Json;
+  /** What a language model says: a text, ids, true for what it writes; null for none. */
+  answer: Json;
+  /** The answer's token that is asked about; null: all of it. */
+  step: number | null;
+  max_new_tokens: number;
+  shade: "probability" | "dependence";
   threshold: number;
   top_k: number;
   unit: "tokens" | "words";
@@ -131,6 +174,7 @@ export interface Traits {
   colours: ScaleName;
   head: number;
   tokens: Token[];
+  reply: Reply;
   model_info: ModelInfo;
   catalogue: MethodEntry[];
   runs: Record<string, RunInfo>;
@@ -149,6 +193,10 @@ export const DEFAULTS: Readonly<Traits> = Object.freeze({
   aggregate: "rollout",
   focus: 0,
   target: null,
+  answer: null,
+  step: null,
+  max_new_tokens: 64,
+  shade: "probability",
   threshold: 0.1,
   top_k: 0,
   unit: "tokens",
@@ -156,6 +204,7 @@ export const DEFAULTS: Readonly<Traits> = Object.freeze({
   colours: "blues",
   head: -1,
   tokens: [],
+  reply: { state: "", offer: false, own: false, start: 0, text: "", tokens: [], problem: "" },
   model_info: {
     name: "",
     task: "",

@@ -106,6 +106,8 @@ RIGHT = [
     ("special", False),
     ("colours", "viridis"),
     ("head", 2),
+    ("max_new_tokens", 256),
+    ("shade", "dependence"),
 ]
 
 
@@ -125,7 +127,7 @@ def test_both_sides_can_set_every_control(view: MixView, page: Page, name: str, 
 
 
 def test_every_control_is_tried() -> None:
-    others = {"text_pair", "front"}  # in tests of their own
+    others = {"text_pair", "front", "answer", "step"}  # in tests of their own
     assert {name for name, _ in RIGHT} | others == set(CONTROLS)
 
 
