@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 from .. import demo
 from ..errors import InputError, MixwidgetError
-from .arguments import PARSERS, focus_of, options_for, target_of
-from .data import explain_data
-from .terminal import picture, prediction
+from .arguments import PARSERS, focus_of, options_for, target_of, with_units
+from .data import chat_of, explain_data
+from .terminal import by_unit, picture, prediction
 
 if TYPE_CHECKING:
     from ..explanation import Explanation
@@ -98,7 +98,14 @@ def _explain(options: argparse.Namespace, parser: argparse.ArgumentParser) -> No
     if options.data is not None:
         _many(options, parser)
         return
-    text = sys.stdin.read().strip() if options.text == "-" else options.text
+    if options.chat is not None:
+        if options.text is not None or options.text_pair is not None:
+            parser.error("--chat brings the text: leave TEXT and --text-pair out")
+        text: Any = chat_of(options.chat)
+    else:
+        text = sys.stdin.read().strip() if options.text == "-" else options.text
+    if options.answer is not None and options.generate:
+        parser.error("--answer and --generate exclude each other")
     if text is None:
         if options.model is not None:
             parser.error("the text is missing")
@@ -110,11 +117,13 @@ def _explain(options: argparse.Namespace, parser: argparse.ArgumentParser) -> No
         options_for(options.option, options.method)
     if not text:
         raise InputError("The text is empty.")
-    if options.model is None and (near := get_close_matches(text, PARSERS, n=1, cutoff=0.8)):
+    near = get_close_matches(text, PARSERS, n=1, cutoff=0.8) if isinstance(text, str) else []
+    if options.model is None and near:
         show.say(f"explaining the text {text!r}; the command is: mixwidget {near[0]}")
     case = _prepare(options, text)
     methods = list(dict.fromkeys(options.method or [recommended(case.source)[0]]))
     params = options_for(options.option, methods)
+    units = with_units(options.units, params)
     target = None if options.target is None else target_of(options.target)
     focus = None if options.focus is None else focus_of(options.focus)
     found = {}
@@ -124,12 +133,12 @@ def _explain(options: argparse.Namespace, parser: argparse.ArgumentParser) -> No
         _write(case, found, path)
         show.say(f"wrote {path}")
     if not options.output:
-        _print(list(found.values()), target is not None)
+        _print(list(found.values()), target is not None, units)
 
 
 def _many(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """A file of texts into files of scores; one that fails is a row with the reason."""
-    for given in ("text", "text_pair", "focus"):
+    for given in ("text", "text_pair", "focus", "chat", "answer", "units"):
         if getattr(options, given) is not None:
             parser.error(f"--data brings the texts: leave {given} out")
     if not options.output:
@@ -147,16 +156,22 @@ def _many(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         sys.stderr.write(f"mixwidget: warning: {failed} texts could not be explained\n")
 
 
-def _prepare(options: argparse.Namespace, text: str) -> Case:
+def _prepare(options: argparse.Namespace, text: Any) -> Case:
 
     from ..engine import prepare
-    from ..models import Case, encode, open_source
+    from ..models import open_source
 
-    if options.model is not None:
-        pair, cut = options.text_pair, options.truncate
-        return prepare(options.model, text, text_pair=pair, truncate=cut)
-    source = replace(open_source(*demo.load()), name="demo model")
-    return Case(source, encode(source, text, options.text_pair, options.truncate))
+    model = options.model
+    if model is None:
+        model = replace(open_source(*demo.load()), name="demo model")
+    return prepare(
+        model,
+        text,
+        text_pair=options.text_pair,
+        truncate=options.truncate,
+        answer=True if options.generate else options.answer,
+        max_new_tokens=options.max_new_tokens,
+    )
 
 
 def _run(
@@ -232,17 +247,21 @@ def _write(case: Case, found: dict[str, Explanation], path: str) -> None:
         Path(path).write_bytes(exported(found, ending, page)[2])
 
 
-def _print(found: list[Explanation], asked: bool) -> None:
+def _print(found: list[Explanation], asked: bool, units: Any = None) -> None:
     """Pictures below what the model predicts, or says of the target that was asked about."""
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     ascii = "utf" not in (sys.stdout.encoding or "").lower()
     width = min(get_terminal_size().columns, 100)
     first = found[0]
-    verb = "asked about" if asked else "predicts"
+    answered = first.answer is not None
+    verb = "answers" if answered else "asked about" if asked else "predicts"
     target = prediction(first)
     said = f"{first.info['model']}: {verb} {target}" if target else str(first.info["model"])
-    blocks = [picture(one, width=width, colour=colour, ascii=ascii) for one in found]
+    if units is None:
+        blocks = [picture(one, width=width, colour=colour, ascii=ascii) for one in found]
+    else:
+        blocks = [by_unit(one, units, width, ascii) for one in found]
     text = "\n\n".join([said, *blocks]) + "\n"
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding))

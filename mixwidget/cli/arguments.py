@@ -11,6 +11,7 @@ from ..errors import InputError
 
 _USAGE = """\
 mixwidget [explain] TEXT [--model X] [--method M ...] [-o FILE]
+       mixwidget explain --chat FILE --model X [--answer TEXT | --generate] [--units U]
        mixwidget explain --data FILE --out FILE [--model X] [--method M ...]
        mixwidget methods [--json]
        mixwidget benchmark --data FILE [--model X] [--method M ...] [-o FILE]"""
@@ -25,6 +26,30 @@ def _explain_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("text", nargs="?", help='the input; "-" reads it from stdin')
     parser.add_argument("--text-pair", metavar="TEXT", help="the second text of a pair")
+    parser.add_argument(
+        *("--chat",),
+        metavar="FILE",
+        help='a chat in the place of the text: JSON, a list of messages with "role" and "content"',
+    )
+    parser.add_argument(
+        "--answer", metavar="TEXT", help="of a language model: explain this answer to the text"
+    )
+    parser.add_argument(
+        "--generate", action="store_true", help="of a language model: explain its own answer"
+    )
+    parser.add_argument(
+        *("--max-new-tokens",),
+        metavar="N",
+        type=int,
+        default=64,
+        help="at most so many tokens of its own answer (64)",
+    )
+    parser.add_argument(
+        *("--units",),
+        metavar="U",
+        help="sum scores over words, sentences, lines or messages; methods that take units away "
+        "take these",
+    )
     parser.add_argument(
         "--data", metavar="FILE", help="many texts: a .csv, .tsv or .jsonl file (then --out)"
     )
@@ -149,6 +174,19 @@ def options_for(given: list[tuple[str, str]], methods: list[str]) -> dict[str, d
         for id in meant:
             found[id][name] = _value(text)
     return found
+
+
+def with_units(given: str | None, params: dict[str, dict[str, Any]]) -> Any:
+    """The units scores are summed over; methods that take units away are given them too."""
+    if given is None:
+        return None
+    from ..methods import get_method
+
+    units = _value(given)
+    for id, options in params.items():
+        if any(param.name == "units" for param in get_method(id).params):
+            options.setdefault("units", units)
+    return units
 
 
 def target_of(text: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,25 @@ from .arguments import options_for
 if TYPE_CHECKING:
     from ..engine import Asked
     from ..saving import Table
+
+
+def chat_of(path: str) -> list[dict[str, Any]]:
+    """The messages of a JSON file: a list of them, or an object that has one."""
+    from ..models import is_chat
+
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"{path!r} cannot be read: {error.strerror or error}.") from error
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON: {error}.") from error
+    if isinstance(found, dict):
+        found = found.get("messages", found.get("text"))
+    if not is_chat(found):
+        raise InputError(
+            f'{path} holds no chat: a list of messages, each {{"role": ..., "content": ...}}.'
+        )
+    return list(found)
 
 
 def explain_data(options: argparse.Namespace, target: Any, tables: Sequence[Table]) -> int:

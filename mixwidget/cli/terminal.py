@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..explanation import Explanation
@@ -37,6 +37,8 @@ def heading(one: Explanation) -> str:
     from ..methods import get_method
 
     entry = get_method(one.method)
+    if one.answer is not None:
+        return f"{one.method}: what the answer came from"
     if entry.class_specific:
         return f"{one.method}: what drove {one.target.label}"
     return f"{one.method}: what went into {_shown(one.tokens[one.focus])} (token {one.focus})"
@@ -48,7 +50,8 @@ def prediction(one: Explanation) -> str:
     if target.kind == "none":
         return ""
     share = "" if target.probability is None else f" ({target.probability:.1%})"
-    return f"{target.label}{share}"
+    label = " ".join(target.label.split()) if target.kind == "answer" else target.label
+    return f"{label}{share}"
 
 
 def shaded(one: Explanation, width: int = 80) -> str:
@@ -109,6 +112,26 @@ def bars(one: Explanation, width: int = 80, mark: str = "█", cut: str = "▶")
         bar = ("-" if share < 0 else mark) * round(min(abs(share), 1) * room)
         if abs(share) > 1:
             bar = bar[:-1] + cut
+        lines.append(f"  {name:<{column}}  {number:>{second}}  {bar}".rstrip())
+    return "\n".join(lines)
+
+
+def by_unit(one: Explanation, units: Any, width: int = 80, ascii: bool = False) -> str:
+    """A line for each unit of the text, what no unit covers last."""
+    found = one.by(units)
+    values = [float(score) for score in found.scores]
+    largest = max(map(abs, values), default=0.0) or 1.0
+    places = min(max(2 - math.floor(math.log10(largest)), 0), 12)
+    numbers = [f"{round(value, places) + 0.0:.{places}f}" for value in values]
+    names = [" ".join(name.split()) for name in found.names]
+    column = min(max(map(len, names)), width // 2)
+    names = [name if len(name) <= column else f"{name[: column - 1]}…" for name in names]
+    second = max(map(len, numbers))
+    room = max(width - column - second - 6, 8)
+    lines = [heading(one)]
+    for name, number, value in zip(names, numbers, values, strict=True):
+        mark = "-" if value < 0 else "#" if ascii else "█"
+        bar = mark * round(abs(value) / largest * room)
         lines.append(f"  {name:<{column}}  {number:>{second}}  {bar}".rstrip())
     return "\n".join(lines)
 
