@@ -13,6 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from mixwidget import MixView
 from mixwidget.explanation import Part
 from mixwidget.methods.registry import forget, method
+from tests.lib import tiny
 
 HOSTILE = (
     '<img/src="x"/onerror="window.broken=1">',
@@ -47,6 +48,23 @@ def slow_method(name: str = "slow", seconds: float = 60.0) -> str:
         **card,  # type: ignore[arg-type]
     )(run)
     return name
+
+
+def chat_view(**given: Any) -> MixView:
+    """A chat with a tiny decoder, whose words are plain but for one that looks like markup."""
+    tokenizer = tiny.tokenizer(pairs=False)
+    tokenizer.chat_template = (
+        "{% for m in messages %}[CLS] {{ m['role'] }} {{ m['content'] }} [SEP] {% endfor %}"
+        "{% if add_generation_prompt %}[CLS] assistant {% endif %}"
+    )
+    model = tiny.model("llama", "CausalLM")
+    model.config.eos_token_id = model.generation_config.eos_token_id = None
+    tokenizer.eos_token = None
+    chat = [
+        {"role": "system", "content": "the film"},
+        {"role": "user", "content": "was it good or bad , <b>deep</b> or thin"},
+    ]
+    return MixView(model, chat, tokenizer, **given)
 
 
 def hostile_view() -> MixView:

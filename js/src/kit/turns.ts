@@ -211,7 +211,8 @@ function drawReply(
       const unit = state.layout.unitOf[place] ?? -1;
       const c = state.layout.columnOf[unit] ?? -1;
       const single = state.layout.units[unit]?.tokens.length === 1;
-      const value = reading && !state.whole && single && c >= 0 ? (reading.values[c] ?? 0) : 0;
+      const onScale = single && c >= 0 && reading !== null && !reading.aside.has(unit);
+      const value = onScale ? (reading.values[c] ?? 0) : 0;
       const coloured = scale !== null && reading !== null && Math.abs(value) > 0.03 * reading.peak;
       span.style.backgroundColor = coloured ? scale.css(value) : "";
       span.style.color = coloured ? scale.ink(value) : "";
