@@ -111,12 +111,13 @@ def measured(question: Question, case: Any, label: str, index: int, passes: Pass
     """What is kept of one method on one question."""
     from mixwidget import metrics
     from mixwidget.engine import explain_case
-    from mixwidget.models import prompt_units
+    from mixwidget.models import Case, prompt_units
 
     id, options = VARIANTS.get(label, (label, {}))
     options = {**options, **({"seed": index} if id == "random" else {})}
     before = passes.count
-    made = explain_case(case, id, **options)
+    alone = Case(case.source, case.encoding)  # whose pass is shared with no other method
+    made = explain_case(alone, id, **options)
     spent = passes.count - before
     sentences = [one for one in prompt_units(case.encoding, "sentences") if one.place == 0]
     own = [float(made.scores[list(one.tokens)].sum()) for one in sentences[: len(FACTS)]]
@@ -136,20 +137,21 @@ def kept() -> dict[str, list[Any]]:
 def run(methods: list[str], count: int) -> None:
     """Measure what is not kept yet, question after question."""
     from mixwidget.errors import MixwidgetError
-    from mixwidget.models import Case, open_source
+    from mixwidget.models import open_source
 
     model, tokenizer = chat_model()
     passes = Passes(model)
     chosen = answered(open_source(model, tokenizer), count)
     for index, (question, case) in enumerate(chosen):
-        asked = Case(case.source, case.encoding)  # removals that were asked are kept with it
+        case.trace()  # with the proof, once for a model
+        case.release()
         for label in methods:
             every = kept()
             have = every.setdefault(label, [])
             if len(have) > index or (have and isinstance(have[0], str)):
                 continue
             try:
-                found = measured(question, asked, label, index, passes)
+                found = measured(question, case, label, index, passes)
             except MixwidgetError as error:
                 found = str(error)
             have.append(found)

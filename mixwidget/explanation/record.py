@@ -237,6 +237,9 @@ class Explanation:
             raise UnsupportedMethodError(
                 'Only the scores were kept of this text: leave keep="scores" out for its maps.'
             )
+        if self.maps is None and "excerpt" in self.info:
+            left = self.info["excerpt"]["left_out"]
+            raise UnsupportedMethodError(f"The file that this was read from leaves out {left}")
         if self.maps is None:
             raise UnsupportedMethodError(
                 f"{self.method} scores tokens and has no maps to roll out; see .scores."
@@ -295,13 +298,17 @@ class Explanation:
 
         return explanation_frame(self)
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_json(
+        self, path: str | os.PathLike[str] | None = None, *, whole: bool | None = None
+    ) -> str:
         """Everything as JSON text, written to a file too if a path is given.
 
-        `from_json` gives it back, every number the same to the last bit.
+        `from_json` gives it back, every number the same to the last bit. Maps of long texts
+        (above 6 MB) are left out but for `info["excerpt"]`, unless `whole` is True: rows, the
+        strongest columns and overviews, with a sentence that says so.
         """
 
-        text = dumps([self])
+        text = dumps([self], bool(whole))
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text

@@ -2,7 +2,8 @@
 
 A file is `{"format": "mixwidget", "version": 1, "explanations": [...]}`. Scores are plain
 numbers that any program can read. Other arrays are `{"$array": {"dtype", "shape", "data"}}`
-with `data` the base64 of the little-endian, row-major bytes.
+with `data` the base64 of the little-endian, row-major bytes. Maps of long texts are left out but
+for an excerpt, which says so: `info["excerpt"]` (excerpt.py).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import base64
 import json
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ import numpy as np
 from ..errors import InputError
 from ..tokens import Target, Token
 from .answer import Answer
+from .excerpt import excerpt, is_large
 
 if TYPE_CHECKING:
     from .record import Explanation
@@ -36,9 +38,9 @@ class NotAnExplanationError(InputError):
     """A file or text that holds no explanation that can be read."""
 
 
-def dumps(explanations: Iterable[Explanation]) -> str:
-    """Any number of explanations as one JSON text."""
-    entries = [_entry(one) for one in explanations]
+def dumps(explanations: Iterable[Explanation], whole_maps: bool = False) -> str:
+    """Any number of explanations as one JSON text; with `whole_maps` those of long texts too."""
+    entries = [_entry(one, whole_maps) for one in explanations]
     whole = {"format": FORMAT, "version": VERSION, "explanations": entries}
     return json.dumps(whole, ensure_ascii=False, allow_nan=False)
 
@@ -94,7 +96,11 @@ def read_one(
     return found[0]
 
 
-def _entry(one: Explanation) -> dict[str, Any]:
+def _entry(one: Explanation, whole_maps: bool) -> dict[str, Any]:
+    info = one.info
+    if is_large(one) and not whole_maps:
+        info = {**info, "excerpt": excerpt(one)}
+        one = replace(one, own_scores=one.scores, maps=None)
     return {
         "method": one.method,
         "id": encode(one.id),
@@ -106,7 +112,7 @@ def _entry(one: Explanation) -> dict[str, Any]:
         "scores": encode([float(score) for score in one.scores]),
         **{name: encode(getattr(one, name)) for name in _ARRAYS},
         "params": encode(one.params),
-        "info": encode(one.info),
+        "info": encode(info),
         "combine": one.combine,
         "scores_from": one.scores_from,
         "answer": None if one.answer is None else [one.answer.start, one.answer.stop],

@@ -37,6 +37,13 @@ if TYPE_CHECKING:
 _STATIC = Path(__file__).parents[1] / "static"
 _BYTES = 2_000_000  # packed: attention by head is coarser where all would take more,
 _HEADS_BYTES = 250_000  # but it may take so much anyway
+# Maps of long texts that take more, unpacked, are left out but for rows and overviews.
+_MAPS_BYTES = 20_000_000
+_ROWS = 16  # of the strongest tokens, besides the one that is read
+_LEFT_OUT = (
+    "Saved page. Of so long a text it holds the rows of the strongest tokens and overviews; whole "
+    "maps need the notebook."
+)
 _READY = {
     "state": "ready",
     "message": "Saved page.",
@@ -137,14 +144,15 @@ def make_page(
         raise MixwidgetError("There is nothing to save yet: wait until it is computed.")
     others = beside or {}
     held = [*results, *(result for found, _ in others.values() for result in found)]
-    messages = [message for result in held for message in _arrays(result)]
+    lean = sum(map(_maps_bytes, held)) > _MAPS_BYTES
+    messages = [message for result in held for message in _arrays(result, lean)]
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)  # gzip
     packed = b"".join(packer.compress(data or b"") for _, data in messages)
     packed += packer.flush(zlib.Z_SYNC_FLUSH)
     heads = _of_text(case, max(_BYTES - len(packed), _HEADS_BYTES))
     packed += b"".join(packer.compress(data or b"") for _, data in heads) + packer.flush()
     content = {
-        "traits": _saved(traits, results) | _models(traits, others),
+        "traits": _saved(traits, results, lean) | _models(traits, others),
         "focused": [result.method.id for result in results if _one_focus(result)],
         "faithfulness": faithfulness,
         "beside": {place: parts for place, (_, parts) in others.items()},
@@ -154,7 +162,7 @@ def make_page(
     return _document(plain_text(traits["text"]), json_text(content)).encode("utf-8")
 
 
-def _saved(traits: Mapping[str, Any], results: list[Result]) -> dict[str, Any]:
+def _saved(traits: Mapping[str, Any], results: list[Result], lean: bool) -> dict[str, Any]:
     """The traits of the page: what is not in it is said not to be there."""
     ids = {result.method.id for result in results}
     catalogue = [
@@ -169,7 +177,7 @@ def _saved(traits: Mapping[str, Any], results: list[Result]) -> dict[str, Any]:
         "catalogue": catalogue,
         "compared": compared,
         "runs": _runs(results),
-        "status": _READY,
+        "status": {**_READY, "message": _LEFT_OUT} if lean else _READY,
     }
 
 
@@ -208,8 +216,27 @@ def _one_focus(result: Result) -> bool:
     return not result.follows_focus or (result.method.class_specific and elsewhere)
 
 
-def _arrays(result: Result) -> Iterator[Message]:
-    """Everything that the browser may ask of a finished run."""
+def _maps_bytes(result: Result) -> int:
+    """Of layers and rollouts in half precision; short texts' are never left out."""
+    long = result.method.yields == "maps" and result.tokens > PUSH_TOKENS
+    return 4 * len(result.done_layers) * result.tokens**2 if long else 0
+
+
+def _rows_of(result: Result) -> Iterator[Want]:
+    """Rows of the token that is read and of the strongest."""
+    whole = result.explanation
+    if whole is None:
+        return
+    strongest = np.argsort(-np.abs(whole.scores), kind="stable")[:_ROWS]
+    for focus in dict.fromkeys([whole.focus, *map(int, strongest)]):
+        for of in ("layer", "rollout", *(("sum",) if focus == whole.focus else ())):
+            yield Want(result.run, "rows", of=of, focus=focus)
+
+
+def _arrays(result: Result, lean: bool = False) -> Iterator[Message]:
+    """Everything that the browser may ask of a finished run; with `lean` not the whole maps of a
+    long text."""
+    lean = lean and _maps_bytes(result) > 0
     wants = [Want(result.run, "scores"), Want(result.run, "head_sums")]
     for layer in result.done_layers:
         if result.method.yields == "layer_scores":
@@ -217,9 +244,10 @@ def _arrays(result: Result) -> Iterator[Message]:
         if result.method.yields != "maps":
             continue
         for what in ("layer", "rollout"):
-            wants.append(Want(result.run, what, layer))
+            wants += [] if lean else [Want(result.run, what, layer)]
             if result.tokens > PUSH_TOKENS:
                 wants.append(Want(result.run, "overview", layer, of=what))
+    wants += _rows_of(result) if lean else []
     for want in wants:
         values = result.array(want)
         if values is not None:

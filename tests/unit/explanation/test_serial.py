@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from mixwidget import Explanation, explain
-from mixwidget.errors import InputError
+from mixwidget.errors import InputError, UnsupportedMethodError
 from mixwidget.explanation.serial import NotAnExplanationError, decode, dumps, encode, loads
 from mixwidget.methods.registry import all_methods
 from mixwidget.tokens import Target
@@ -175,3 +175,25 @@ def test_damaged_entries_are_refused(made: dict[str, Explanation], field: str) -
     with pytest.raises(NotAnExplanationError, match="damaged"):
         loads(json.dumps(whole), Explanation)
     assert issubclass(NotAnExplanationError, InputError)
+
+
+def test_maps_of_long_texts_leave_an_excerpt_that_says_so(
+    made: dict[str, Explanation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    e = made["alti"]
+    assert e.maps is not None
+    monkeypatch.setattr("mixwidget.explanation.excerpt.LARGE", 0)
+    copy = Explanation.from_json(e.to_json())
+    assert np.array_equal(copy.scores, e.scores)
+    held = copy.info["excerpt"]
+    for layer in range(len(e.maps)):
+        assert np.array_equal(held["rows"][layer], e.maps[layer, e.focus])
+        row = e.rollout(layer)[e.focus]
+        assert np.allclose(held["rollout_rows"][layer], row, atol=1e-6)
+        for column, place in enumerate(held["columns_of"]):
+            own = e.maps[layer, :, place]
+            assert np.allclose(held["columns"][layer, :, column], own, atol=1e-3)
+    assert e.scores[held["columns_of"][0]] == e.scores.max()
+    with pytest.raises(UnsupportedMethodError, match=r"leaves out maps of .* layers"):
+        copy.rollout()
+    assert same(Explanation.from_json(e.to_json(whole=True)).maps, e.maps)

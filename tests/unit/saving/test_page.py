@@ -197,3 +197,23 @@ def test_the_command_line_writes_one(tmp_path: Path) -> None:
     assert ("alti", "rollout", 3, None) in arrays
     measured = [p["method"] for p in data["faithfulness"] if p["part"] == "curve"]
     assert measured == ["alti", "attcat"]
+
+
+def test_of_long_texts_it_holds_rows_and_overviews_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = MixView(method="alti")
+    view.wait()
+    page = import_module("mixwidget.saving.page")
+    monkeypatch.setattr(page, "PUSH_TOKENS", 4)
+    monkeypatch.setattr(page, "_MAPS_BYTES", 0)
+    view.save(tmp_path / "x.html")
+    _, data, arrays = parts(tmp_path / "x.html")
+    run = data["traits"]["runs"]["alti"]["run"]
+    assert (run, "layer", 0, None) not in arrays
+    assert (run, "overview", 0, "layer") in arrays
+    assert "whole maps need the notebook" in data["traits"]["status"]["message"]
+    alti = view.explanations["alti"]
+    rows = [c for c, _ in data["arrays"] if c["what"] == "rows" and c["of"] == "rollout"]
+    assert rows[0]["focus"] == alti.focus
+    assert len(rows) == min(17, len(alti.tokens))
