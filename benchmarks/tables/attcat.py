@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from benchmarks.tables.common import Clock, heading, setup, table
+from typing import Any
+
+from benchmarks.tables.common import Clock, column_of, heading, setup, table
 
 METHODS = {
     "raw_attention": "raw_attention",
     "attention_rollout": "attention_rollout",
     "attn_grad": "attn_grad",
     "grad_cam": "grad_cam",
+    "attn_grad_all": ("attn_grad", {"layers": "all"}),
+    "grad_sam": "grad_sam",
     "partial_lrp": "partial_lrp",
     "transatt": "transatt",
     "cat": "cat",
@@ -20,12 +24,21 @@ NAMES = {
     "raw_attention": "RawAtt",
     "attention_rollout": "Rollout",
     "attn_grad": "Grads",
-    "grad_cam": "AttGrads",
+    "grad_cam": "AttGrads (their code: last layer)",
+    "attn_grad_all": "AttGrads, gradients of all layers (their text)",
+    "grad_sam": "AttGrads, gradients and attention of all layers (Grad-SAM)",
     "partial_lrp": "PartialLRP",
     "transatt": "TransAtt",
     "cat": "CAT",
     "attcat": "AttCAT",
     "attcat_input": "AttCAT, features of the layer's input (their code)",
+}
+METRICS: dict[str, Any] = {
+    "aopc as released": ("aopc", {"as_released": True}),
+    "aopc": "aopc",
+    "log_odds": "log_odds",
+    "kendall as released": ("kendall", {"as_released": True}),
+    "kendall": "kendall",
 }
 PAPER = {  # BERT: AOPC, log-odds
     "sst2": {
@@ -72,21 +85,14 @@ KENDALL = {
 def main() -> None:
     chosen, given = setup(__doc__ or "")
     examples, clock = chosen.examples(), Clock()
-    column = given.paper or ("imdb" if "imdb" in chosen.data else "sst2")
-    metrics = {
-        "aopc as released": ("aopc", {"as_released": True}),
-        "aopc": "aopc",
-        "log_odds": "log_odds",
-        "kendall as released": ("kendall", {"as_released": True}),
-        "kendall": "kendall",
-    }
-    frame = chosen.run(examples, METHODS, metrics, truncate=True)
+    column = column_of(chosen, given.paper, PAPER)
+    frame = chosen.run(examples, METHODS, METRICS, truncate=True)
     heading("AttCAT, Table 1", chosen, len(examples), clock())
     columns = {"aopc as released": "AOPC", "log_odds": "log-odds", "aopc": "AOPC, signed"}
     paper = {method: (*values, None) for method, values in PAPER[column].items()}
     table(frame, columns, paper, NAMES)
     heading("AttCAT, Table 2: Kendall between the classes", chosen, len(examples), clock())
-    own = frame[frame.method.isin([*KENDALL[column], "attcat_input"])]
+    own = frame[frame.method.isin([*KENDALL[column], "attn_grad_all", "grad_sam", "attcat_input"])]
     columns = {"kendall as released": "of sorted indices, as released", "kendall": "of the scores"}
     table(own, columns, {m: (value, None) for m, value in KENDALL[column].items()}, NAMES)
 

@@ -8,7 +8,7 @@ import math
 import random
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -48,26 +48,31 @@ class Setup:
 
     def run(self, examples: Sequence[Example], methods: Any, metrics: Any, **options: Any) -> Any:
         """`benchmark` with this setup; a frame of summaries."""
-        with contextlib.ExitStack() as stack:
-            executor: Executor | None = None
-            if self.workers > 1:
-                pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"))
-                executor = stack.enter_context(pool)
+        with self._executor() as executor:
             frame = mixwidget.benchmark(
-                self.model,
-                list(examples),
-                methods,
-                metrics,
-                executor,
-                seed=self.seed,
-                cache=self.cache,
-                progress=sys.stderr.isatty(),
-                **options,
+                self.model, list(examples), methods, metrics, executor, **self._usual(), **options
             )
         failed = frame[frame.example.notna()]
         for error in failed.error.dropna().unique():
             print(f"  failed: {error}", file=sys.stderr)
         return frame[frame.example.isna()].reset_index(drop=True)
+
+    def study(self, examples: Sequence[Example], methods: Any, metrics: Any, **options: Any) -> Any:
+        """`study` with this setup."""
+        with self._executor() as executor:
+            options = {"executor": executor, **self._usual(), **options}
+            return mixwidget.study(self.model, list(examples), methods, metrics, **options)
+
+    def _usual(self) -> dict[str, Any]:
+        return {"seed": self.seed, "cache": self.cache, "progress": sys.stderr.isatty()}
+
+    @contextlib.contextmanager
+    def _executor(self) -> Iterator[Executor | None]:
+        if self.workers == 1:
+            yield None
+            return
+        with ProcessPoolExecutor(self.workers, mp_context=get_context("spawn")) as pool:
+            yield pool
 
 
 def setup(description: str, limit: int = 120) -> tuple[Setup, argparse.Namespace]:
@@ -95,6 +100,18 @@ def setup(description: str, limit: int = 120) -> tuple[Setup, argparse.Namespace
         given.cache,
     )
     return chosen, given
+
+
+def column_of(chosen: Setup, asked: str | None, known: Mapping[str, Any]) -> str:
+    """Which column of the paper's table: the one that is asked for, else that of data and build
+    where the paper has it, else that of the data."""
+    if asked is not None:
+        return asked
+    name = Path(chosen.data).name
+    data = next((one for one in ("imdb", "blimp") if one in name), "sst2").replace("blimp", "sva")
+    build = str(open_source(chosen.model).model.config.model_type)
+    both = f"{data} {build}"
+    return both if both in known else data
 
 
 def heading(title: str, setup: Setup, count: int, seconds: float) -> None:

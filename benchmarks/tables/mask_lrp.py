@@ -1,24 +1,21 @@
 """Mask-LRP, Tables 1, 3 and 4: AOPC and log-odds, with random masks.
 
 Masks of syntactic and positional heads come from `--masks`: sentences to find them in (a
-dataset; needs spaCy and an English pipeline), or a .json of {"syntactic": [L][H],
-"positional": [L][H]}. Without it only random masks are measured.
+dataset; needs spaCy and an English pipeline), or a .json of `HeadMasks.save`. Random masks, the
+control, hold as many heads as that mask does. Without `--masks` only whole heads are measured.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from benchmarks.tables.common import Clock, Setup, heading, setup, table
-from mixwidget import head_masks
-from mixwidget.models import open_source
+from benchmarks.tables.common import Clock, Setup, column_of, heading, setup, table
+from mixwidget import HeadMasks, head_masks
 
 SENTENCES = 200  # to find heads in
+DRAWS = 5
 METHODS = {
     "raw_attention": "raw_attention",
     "attention_rollout": "attention_rollout",
@@ -44,10 +41,15 @@ NAMES = {
     "transatt": "TransAtt (all heads kept)",
     "alti": "ALTI (Table 4)",
     "random": "random scores",
-    "random mask": "random masks, mean of five",
+    "random mask": "random masks of as many heads, mean of five",
     "ours": "Mask-LRP",
     "syntactic": "syntactic heads only (Table 3)",
     "positional": "positional heads only (Table 3)",
+}
+METRICS: dict[str, Any] = {
+    "aopc as released": ("aopc", {"as_released": True}),
+    "log_odds": "log_odds",
+    "aopc": "aopc",
 }
 PAPER = {  # BERT: AOPC, log-odds
     "sst2": {
@@ -81,51 +83,49 @@ PAPER = {  # BERT: AOPC, log-odds
 }
 
 
+def masked(masks: HeadMasks) -> dict[str, Any]:
+    """Mask-LRP with the masks found, with random and with corrupted ones, as methods."""
+    parts = {"syntactic": masks.syntactic, "positional": masks.positional, "ours": masks.mask}
+    parts |= {f"random mask {seed}": masks.random(seed) for seed in range(DRAWS)}
+    return {name: ("mask_lrp", {"mask": mask.tolist()}) for name, mask in parts.items()}
+
+
 def main() -> None:
     chosen, given = setup(__doc__ or "")
     examples, clock = chosen.examples(), Clock()
-    config = open_source(chosen.model).model.config
-    shape = (int(config.num_hidden_layers), int(config.num_attention_heads))
     methods: dict[str, Any] = dict(METHODS)
-    for seed in range(5):
-        mask = (np.random.RandomState(seed).rand(*shape) > 0.5).astype(int).tolist()
-        methods[f"random mask {seed}"] = ("mask_lrp", {"mask": mask})
     if given.masks:
-        masks = _masks(chosen, given.masks)
-        masks["ours"] = np.maximum(masks["syntactic"], masks["positional"])
-        for name, mask in masks.items():
-            methods[name] = ("mask_lrp", {"mask": mask.astype(int).tolist()})
-    metrics = {"aopc as released": ("aopc", {"as_released": True}), "log_odds": "log_odds"}
-    metrics["aopc"] = ("aopc", {})
-    frame = chosen.run(examples, methods, metrics, truncate=True)
+        methods |= masked(_masks(chosen, given.masks))
+    frame = chosen.run(examples, methods, METRICS, truncate=True)
     frame, spread = _join_random(frame)
     heading("Mask-LRP, Tables 1, 3 and 4", chosen, len(examples), clock())
     columns = {"aopc as released": "AOPC", "log_odds": "log-odds", "aopc": "AOPC, signed"}
-    column = given.paper or ("imdb" if "imdb" in chosen.data else "sst2")
+    column = column_of(chosen, given.paper, PAPER)
     table(frame, columns, {m: (*v, None) for m, v in PAPER[column].items()}, NAMES)
-    print("Random masks: standard deviation between the five " + spread)
+    if spread:
+        print(f"Random masks: standard deviation between the {DRAWS} {spread}.")
 
 
-def _masks(chosen: Setup, path: str) -> dict[str, np.ndarray[Any, Any]]:
+def _masks(chosen: Setup, path: str) -> HeadMasks:
     """Syntactic and positional heads, as saved or as found in a sample of sentences."""
     if path.endswith(".json"):
-        saved = json.loads(Path(path).read_text())
-        return {name: np.array(saved[name]) for name in ("syntactic", "positional")}
+        return HeadMasks.load(path)
     texts = [one.text for one in replace(chosen, data=path, limit=SENTENCES).examples()]
     found = head_masks(chosen.model, texts, progress=False)
     print(
         f"Heads found in {len(texts)} sentences of `{Path(path).name}`: "
-        f"{int(found.syntactic.sum())} syntactic and {int(found.positional.sum())} positional "
-        f"of {found.mask.size}."
+        f"{int(found.syntactic.sum())} syntactic and {int(found.positional.sum())} positional, "
+        f"together {int(found.mask.sum())} of {found.mask.size}."
     )
-    return {"syntactic": found.syntactic, "positional": found.positional}
+    return found
 
 
 def _join_random(frame: Any) -> tuple[Any, str]:
-    """The five random masks as one row, and how far they are apart."""
+    """The random masks as one row, and how far they are apart."""
     drawn = frame.method.str.startswith("random mask ")
-    words = []
-    rows = []
+    if not drawn.any():
+        return frame, ""
+    words, rows = [], []
     for metric, group in frame[drawn].groupby("metric", sort=False):
         row = group.iloc[0].copy()
         row["method"], row["mean"] = "random mask", group["mean"].mean()

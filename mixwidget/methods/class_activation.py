@@ -171,15 +171,21 @@ def attcat(run: Run, *, features: str = "output") -> Iterator[Part]:
     r"\frac{\partial y_c}{\partial A^{L,h}_{ij}}\Bigr)",
     ignores="All layers but the last, and how much the token is attended to.",
     cost=lambda size: 2.2,
-    options={"zero_focus": ZERO_FOCUS},
+    options={
+        "layers": (("last", "all"), "the last layer's, or the mean over all"),
+        "zero_focus": ZERO_FOCUS,
+    },
 )
-def attn_grad(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
+def attn_grad(run: Run, *, layers: str = "last", zero_focus: bool = False) -> Iterator[Part]:
     """s_j = relu(mean over heads and rows of dy_c/dA of the last layer), [n].
 
-    The ablation of Barkan et al. 2021 that leaves attention out; CAM in later comparisons.
+    The ablation of Barkan et al. 2021 that leaves attention out; CAM in later comparisons. With
+    `layers="all"` the mean of what every layer gives.
     """
     _, slopes = attention_gradients(run)
-    yield finish(run, slopes[max(slopes)].mean((0, 1)).relu(), zero_focus)
+    chosen = sorted(slopes) if layers == "all" else [max(slopes)]
+    scores = torch.stack([slopes[layer].mean((0, 1)).relu() for layer in chosen]).mean(0)
+    yield finish(run, scores, zero_focus)
 
 
 @method(

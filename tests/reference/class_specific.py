@@ -126,6 +126,12 @@ def attn_grad(bert: Bert, ids: list[int], target: int) -> Tensor:
     return torch.stack([slopes[-1][:, :, j].mean().clamp(min=0) for j in range(len(ids))])
 
 
+def attn_grad_all(bert: Bert, ids: list[int], target: int) -> Tensor:
+    _, _, slopes = bert.slopes(bert.words(ids), target)
+    rows = [[g[:, :, j].mean().clamp(min=0) for j in range(len(ids))] for g in slopes]
+    return torch.stack([sum(column) / len(slopes) for column in zip(*rows, strict=True)])
+
+
 def grad_sam(bert: Bert, ids: list[int], target: int) -> Tensor:
     done, _, slopes = bert.slopes(bert.words(ids), target)
     rows = [

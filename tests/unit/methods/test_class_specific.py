@@ -107,6 +107,7 @@ def test_cat_and_attcat(features: str, target: int) -> None:
 def test_attention_gradients(target: int) -> None:
     bert = naive.Bert(model())
     close(run("attn_grad", target).scores, naive.attn_grad(bert, ids(), target))
+    close(run("attn_grad", target, layers="all").scores, naive.attn_grad_all(bert, ids(), target))
     true = naive.grad_sam(bert, ids(), target)
     close(run("grad_sam", target).layer_scores, true)
     close(run("grad_sam", target).scores, true.mean(0))
