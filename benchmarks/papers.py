@@ -160,10 +160,10 @@ def page() -> str:
     lines = [
         "# The papers, table by table",
         "",
-        f"Every table and figure of the five papers, {len(listed)} in all, with the call that makes",
-        f"it. {len(listed) - drawn - missing} are measured or computed, {drawn} are pictures of",
-        f"single texts, and {missing} need data or a model that is not at hand: their calls run on",
-        "others.",
+        f"Every table and figure of the five papers, {len(listed)} in all, with the call that",
+        f"makes it. {len(listed) - drawn - missing} are measured or computed, {drawn} are pictures",
+        f"of single texts, and {missing} need data or a model that is not at hand: their calls run",
+        "on others.",
         *INTRODUCTION.split("\n"),
     ]
     for paper, by in authors.items():
@@ -228,16 +228,27 @@ def told(result: Any, out: Path | None, name: str) -> Iterator[str]:
         if hasattr(one, "axes") and hasattr(one, "savefig"):
             if out is not None:
                 one.savefig(out / f"{name}-{number}.png".replace(" ", "-"), dpi=120)
-            for axes in one.axes:
-                for line in axes.lines:
-                    if not line.get_label().startswith("_"):
-                        told = ", ".join(f"{value:.3f}" for value in line.get_ydata())
-                        yield f"{line.get_label()}: {told}"
+            yield from _drawn(one)
         elif isinstance(one, pandas.DataFrame):
             with pandas.option_context("display.width", 200, "display.max_rows", None):
                 yield one.drop(columns=["example", "text", "value"], errors="ignore").to_string()
         else:
             yield str(one)
+
+
+def _drawn(figure: Any) -> Iterator[str]:
+    """The curves of a picture by their names; the numbers that stand in a grid."""
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels()):
+            line = handle[0] if isinstance(handle, tuple) else handle  # with bars of errors
+            if hasattr(line, "get_ydata"):
+                yield f"{label}: " + ", ".join(f"{value:.3f}" for value in line.get_ydata())
+        if axes.images and axes.texts:
+            rows = [label.get_text() for label in axes.get_yticklabels()]
+            cells = [text.get_text() for text in axes.texts]
+            size = len(cells) // max(1, len(rows))
+            for number, row in enumerate(rows):
+                yield f"{row}: " + ", ".join(cells[number * size : (number + 1) * size])
 
 
 def main() -> None:

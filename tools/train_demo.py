@@ -1,6 +1,10 @@
 """Train the embedded demo model: a small BERT sentiment classifier, distilled on CPU.
 
     python tools/train_demo.py --data DIR --teacher DIR --out mixwidget/demo/model
+    python tools/train_demo.py --data DIR --teacher DIR --out DIR --seeds 0 1 2 3
+
+With several seeds a model of each is written into a folder of --out: the same text and vocabulary,
+another start, another order and other dropout, for `benchmark([one, other], ..., "agreement")`.
 
 ``--data`` holds the SST-2 files (``sst2_train_phrases_a.tsv``, ``sst2_train_phrases_b.tsv``,
 ``sst2_train_sentences.tsv``, ``sst2_dev.tsv``; ``sst2_test.tsv`` is read with ``--test`` only),
@@ -381,7 +385,7 @@ def train(
     groups = [{"params": list(student.parameters()), "weight_decay": 0.01}, {"params": [maps]}]
     optimiser = torch.optim.AdamW(groups, lr=args.lr)
     steps = args.epochs * math.ceil(len(items) / args.batch)
-    warm = steps // 20
+    warm = max(1, steps // 20)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimiser,
         lambda s: min((s + 1) / warm, 0.5 + 0.5 * math.cos(math.pi * s / steps) + 1e-3),
@@ -441,19 +445,29 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--lr", type=float, default=6e-4)
     parser.add_argument("--hidden-weight", type=float, default=1.0)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--limit", type=int, help="only so many texts of the treebank: to try it")
     parser.add_argument("--test", action="store_true", help="report the test set too; once")
     args = parser.parse_args()
+    for seed in args.seeds:
+        made = argparse.Namespace(**vars(args), seed=seed)
+        if len(args.seeds) > 1:
+            made.out = args.out / f"seed-{seed}"
+        make(made)
+
+
+def make(args: argparse.Namespace) -> None:
+    """One model, from its text to its evaluation."""
     began = time.time()
     torch.manual_seed(args.seed)
-    rng = random.Random(args.seed)
+    rng = random.Random(0)  # of the text, which is the same for all seeds
 
     teacher_tok = BertTokenizerFast.from_pretrained(args.teacher)
     teacher = BertForSequenceClassification.from_pretrained(args.teacher, dtype=torch.float32)
     teacher.eval()
     rows: dict[str, tuple[int, bool]] = {}
     for part in ("phrases_a", "phrases_b", "sentences"):
-        for text, label in read(args.data / f"sst2_train_{part}.tsv"):
+        for text, label in read(args.data / f"sst2_train_{part}.tsv")[: args.limit]:
             rows[text.lower()] = (label, False)
             rows[as_typed(text.lower())] = (label, False)
     rules = rule_labelled(rng, args.clauses, args.contrasts)

@@ -107,7 +107,8 @@ def explain(
         text_pair: the second text of a pair; of several texts `text_pairs` has one for each.
         target: class (index or name), token (id or text), (start, end) for question answering, or
             a pair of targets for a contrast; None: what the model predicts. `targets`: one each.
-        focus: the token whose row is read, index or text; None: [CLS], the mask, the last token.
+        focus: the token whose row is read, index or text; None: [CLS], the mask, the last token;
+            where a question is answered the answer's first.
         answer: of a language model: a text, token ids, or True for what it writes itself, at most
             `max_new_tokens`. What the answer came from is explained: see `Explanation.matrix`.
         steps: "all" explains each of the answer's tokens beforehand, "asked" when it is asked for.

@@ -16,6 +16,7 @@ from ..explanation import Explanation, Part
 from ..methods import MethodId, Run, check_defined, get_method, recommended
 from ..models import (
     Case,
+    answering_row,
     as_it_was,
     check_focus,
     encode_question,
@@ -79,6 +80,8 @@ def start(
         else:
             resolved = whole_target(case.encoding, output)
         check_defined(entry, case.source, resolved)
+        if focus is None:
+            run.focus = answering_row(case.source, case.encoding, resolved)
         spelt = None if answer is not None else target
         run.info |= spelling_of(spelt, case.source, case.encoding, output, row)
         return resolved
@@ -168,6 +171,7 @@ def assemble(run: Run, collected: Sequence[Part], seconds: float = 0.0) -> Expla
     }
     if run.case.recorded and any(run.trace.names):
         info["layers"] = run.trace.names
+    target = run.target
     info |= run.info
     for part in collected:
         info.update(part.info)
@@ -175,7 +179,7 @@ def assemble(run: Run, collected: Sequence[Part], seconds: float = 0.0) -> Expla
         method=run.method.id,
         tokens=run.encoding.tokens,
         focus=run.focus,
-        target=run.target,
+        target=target,
         maps=_whole(maps),
         layer_scores=np.stack(scores) if scores else None,
         own_scores=own,

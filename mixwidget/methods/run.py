@@ -31,7 +31,7 @@ class Run:
 
     Attributes:
         case: text and model; `trace` is its recorded forward pass.
-        focus: resolved, never None.
+        focus: resolved, never None; of a model that answers questions, once the target is.
         find: gives the target, resolved, for what the model put out for this text.
         options: the method's options, complete.
         cancelled: asked between chunks; when it says True the run ends with CancelledError.

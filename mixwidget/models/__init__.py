@@ -43,7 +43,9 @@ from .sparing import is_long, positive_attention
 from .spelling import SeveralTokensError
 from .stack import layer_gradients
 from .targets import (
+    answering_row,
     check_focus,
+    likely_spans,
     need_target,
     objective,
     probability,
@@ -83,6 +85,7 @@ __all__ = [
     "Walk",
     "answer_targets",
     "answer_text",
+    "answering_row",
     "as_it_was",
     "attribute",
     "batch_tokens",
@@ -108,6 +111,7 @@ __all__ = [
     "is_long",
     "layer_gradients",
     "likelihoods",
+    "likely_spans",
     "messages_of",
     "need_target",
     "neutral_token",

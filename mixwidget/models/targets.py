@@ -17,11 +17,19 @@ from .spelling import SeveralTokensError, Spelt, spellings
 
 
 def default_focus(source: Source, encoding: Encoding) -> int:
-    """[CLS] for classifiers, the mask for masked LMs, the last token for causal models."""
+    """[CLS] for classifiers, the mask for masked LMs, the last token for causal models; where
+    questions are answered, see `answering_row`."""
     if source.task == "masked_lm" and (masks := _masks(source, encoding)):
         return masks[0]
     last = source.anatomy.causal or source.decodes
     return len(encoding.tokens) - 1 if last else 0
+
+
+def answering_row(source: Source, encoding: Encoding, target: Target) -> int:
+    """The row that a target is read from, where none is named: of a span its first token."""
+    if target.kind == "span":
+        return int(target.index[0])  # type: ignore[index]
+    return default_focus(source, encoding)
 
 
 def check_focus(focus: Any, source: Source, encoding: Encoding) -> int:
@@ -261,14 +269,7 @@ def _span(target: Any, encoding: Encoding, output: Any) -> Target:
     starts, ends = _finite(output.start_logits[0]), _finite(output.end_logits[0])
     n = len(starts)
     if target is None:
-        # The best span whose end is not before its start, within the context.
-        joint = (starts[:, None] + ends[None, :]).triu()
-        inside = torch.tensor(
-            [t.segment == 1 or encoding.text_pair is None for t in encoding.tokens]
-        )
-        allowed = torch.ones(n, n, dtype=torch.bool).triu() & inside[:, None] & inside[None, :]
-        best = int(joint.cpu().masked_fill(~allowed, float("-inf")).argmax())
-        target = divmod(best, n)
+        (target,) = _likeliest_spans(starts, ends, encoding, 1)
     if not (isinstance(target, tuple | list) and len(target) == 2):
         raise InputError("target of a question answering model is a pair: target=(start, end).")
     start, end = (_index_in(part, n) for part in target)
@@ -277,6 +278,25 @@ def _span(target: Any, encoding: Encoding, output: Any) -> Target:
     label = " ".join(token.text for token in encoding.tokens[start : end + 1])
     share = float(starts.softmax(-1)[start] * ends.softmax(-1)[end])
     return Target("span", (start, end), label, None, float(starts[start] + ends[end]), share)
+
+
+def likely_spans(encoding: Encoding, output: Any, count: int) -> list[tuple[int, int]]:
+    """The likeliest answers of a question answering model, as (first, last) token."""
+    return _likeliest_spans(output.start_logits[0], output.end_logits[0], encoding, count)
+
+
+def _likeliest_spans(
+    starts: Tensor, ends: Tensor, encoding: Encoding, count: int
+) -> list[tuple[int, int]]:
+    """Those whose end is not before their start, of the context's own tokens."""
+    n = len(starts)
+    joint = (starts[:, None] + ends[None, :]).detach().float().cpu()
+    pair = encoding.text_pair is not None
+    inside = torch.tensor([not pair or (t.segment == 1 and not t.special) for t in encoding.tokens])
+    allowed = torch.ones(n, n, dtype=torch.bool).triu() & inside[:, None] & inside[None, :]
+    count = min(count, int(allowed.sum()))
+    best = joint.masked_fill(~allowed, float("-inf")).flatten().topk(count).indices
+    return [divmod(int(place), n) for place in best]
 
 
 def _index_in(part: Any, n: int) -> int:

@@ -59,7 +59,8 @@ def traits_of(case: Case, explanations: list[Explanation]) -> dict[str, Any]:
 
     first, *others = explanations
     predicted = resolve_target(None, case.source, case.encoding, case.trace().output, first.focus)
-    info = describe.model_info(case, predicted, first.focus, case.known_errors())
+    answer = describe.read_at(case, first.target)
+    info = describe.model_info(case, predicted, first.focus, answer, case.known_errors())
     return {
         "text": case.encoding.text,
         "text_pair": case.encoding.text_pair or "",

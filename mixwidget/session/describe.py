@@ -83,15 +83,21 @@ def tokens(encoding: Encoding) -> list[dict[str, Any]]:
     ]
 
 
-def read_at(case: Case) -> int:
-    """Where the prediction is read, whatever row is looked at; of an answer its last token's."""
-    from ..models import check_focus
+def read_at(case: Case, target: Target | None = None) -> int:
+    """Where the prediction is read, whatever row is looked at; of an answer its last token's, of
+    a question's answer its first."""
+    from ..models import answering_row, check_focus
 
-    answer = case.encoding.answer
-    return check_focus(None, case.source, case.encoding) if answer is None else answer.stop - 2
+    if case.encoding.answer is not None:
+        return case.encoding.answer.stop - 2
+    if target is None:
+        return check_focus(None, case.source, case.encoding)
+    return answering_row(case.source, case.encoding, target)
 
 
-def model_info(case: Case, predicted: Target, focus: int, adds_up: list[float]) -> dict[str, Any]:
+def model_info(
+    case: Case, predicted: Target, focus: int, answer: int, adds_up: list[float]
+) -> dict[str, Any]:
     """What the model is and what it says about the text; needs the recorded pass."""
     from ..methods import first_choices
 
@@ -115,7 +121,7 @@ def model_info(case: Case, predicted: Target, focus: int, adds_up: list[float]) 
         "adds_up": [float(f"{error:.3g}") for error in adds_up],
         "limit": source.limit,
         # Where the answer is read, whatever row is looked at.
-        "answer": read_at(case),
+        "answer": answer,
         "cut": case.encoding.told.get("cut", 0),
         # Methods to begin with, and in a few words what each tells.
         "first": [{"id": id, "why": why} for id, why in first_choices(source)],
@@ -150,12 +156,18 @@ def told(info: dict[str, Any]) -> dict[str, Any]:
 
 
 def targets(case: Case, predicted: Target, focus: int) -> list[dict[str, Any]]:
-    """What can be explained, most probable first: classes, or the likeliest tokens."""
-    from ..models import resolve_target
+    """What can be explained, most probable first: classes, or the likeliest tokens or answers."""
+    from ..models import likely_spans, resolve_target
 
+    output = case.trace().output
+    if predicted.kind == "span":
+        spans = likely_spans(case.encoding, output, _MOST_TARGETS)
+        return [
+            _choice(resolve_target(span, case.source, case.encoding, output, focus))
+            for span in spans
+        ]
     if predicted.kind not in ("class", "token"):
         return [] if predicted.kind == "none" else [_choice(predicted)]
-    output = case.trace().output
     logits = output.logits if hasattr(output, "logits") else output.prediction_logits
     row = logits[0] if predicted.position is None else logits[0, predicted.position]
     best = row.detach().float().topk(min(_MOST_TARGETS, len(row))).indices.tolist()

@@ -113,7 +113,7 @@ class Plan:
     @property
     def answer(self) -> int:
         """Where the answer is read, whatever row is looked at."""
-        return describe.read_at(self.case)
+        return describe.read_at(self.case, self.target)
 
     @property
     def whole(self) -> bool:
@@ -183,7 +183,7 @@ class Plan:
 
     def model_info(self) -> dict[str, Any]:
         errors = self.case.known_errors()
-        return describe.model_info(self.case, self.predicted(), self.focus, errors)
+        return describe.model_info(self.case, self.predicted(), self.focus, self.answer, errors)
 
 
 def _status(state: str, message: str, hint: str = "") -> dict[str, str]:
@@ -217,11 +217,13 @@ def make_plan(
     source, encoding, step = case.source, case.encoding, reply.step(wish.step)
     front, why = (wish.method, None) if wish.method else recommended(source)
     wish = replace(wish, method=front)
-    focus = describe.read_at(case)
+    focus, chosen = describe.read_at(case), False
     if wish.focus is not None:
         with contextlib.suppress(InputError):  # chosen for a longer text
-            focus = check_focus(wish.focus, source, encoding)
+            focus, chosen = check_focus(wish.focus, source, encoding), True
     target = _target(wish.target, case, reply, step, focus)
+    if not chosen:
+        focus = describe.read_at(case, target)
     jobs: dict[str, Job] = {}
     asked = dict.fromkeys(
         (*wish.methods, *_carrier(wish, case, target), *_by_head(wish, case, target))

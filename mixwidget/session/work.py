@@ -177,7 +177,8 @@ class Worker:
         values: dict[str, Any] = {"focus": plan.focus, "step": plan.step}
         if wish.method is None:
             values["method"] = plan.front
-        if before is None or (before.case, before.focus) != (case, plan.focus):
+        row = (plan.case, plan.focus, plan.answer)
+        if before is None or (before.case, before.focus, before.answer) != row:
             values["model_info"] = plan.model_info()
         if before is None or before.case is not case:
             values |= {"tokens": describe.tokens(case.encoding), "reply": reply.told()}

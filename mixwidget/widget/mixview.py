@@ -65,7 +65,8 @@ class MixView(SeveralModels, Answered, Controls, anywidget.AnyWidget):
         text_pair: the second text of a pair.
         method: an id from `mixwidget.methods()`; None: the one recommended for this kind of model.
         target: what is explained, see `explain`; None means what the model predicts.
-        focus: the token whose row is read; None means [CLS], the mask, or the last token.
+        focus: the token whose row is read; None means [CLS], the mask, the last token, or where
+            a question is answered the answer's first.
         truncate: cut a text that is too long instead of showing an error.
         cache_bytes: how much of what was computed is kept, to go back to at once.
         **controls: any other control: answer (a text, ids, or True for what the model writes),

@@ -135,13 +135,14 @@ def test_mask_and_unknown_words_are_not_special():
         ("gpt2", "SequenceClassification", TEXT, 7),
         ("llama", "CausalLM", TEXT, 7),
         ("bert", "", TEXT, 0),
-        ("bert", "QuestionAnswering", TEXT, 0),
+        ("bert", "QuestionAnswering", TEXT, None),
     ],
 )
 def test_default_focus_and_target(family, head, text, focus):
     model = tiny.model(family, head)
     e = explain(model, text, method="raw_attention", tokenizer=tiny.tokenizer())
-    assert e.focus == focus
+    if focus is not None:
+        assert e.focus == focus
     with torch.no_grad():
         output = model(**tiny.tokenizer()(text, return_tensors="pt", return_token_type_ids=False))
     if head == "SequenceClassification":
@@ -156,6 +157,22 @@ def test_default_focus_and_target(family, head, text, focus):
     else:
         start, end = e.target.index
         assert 0 <= start <= end < 8
+        assert e.focus == start
+
+
+@pytest.mark.parametrize("method", ["alti", "attention_flow", "attcat", "gae", "random", "shapley"])
+def test_an_answer_is_read_at_its_first_token(method):
+    model, tokenizer = tiny.model("bert", "QuestionAnswering"), tiny.tokenizer()
+    asked = {"tokenizer": tokenizer, "text_pair": "the film is bad and the plot is thin"}
+    e = explain(model, "is the plot good", method, **asked)
+    start, end = e.target.index
+    assert e.focus == start
+    assert not any(token.special or token.segment == 0 for token in e.tokens[start : end + 1])
+    chosen = explain(model, "is the plot good", method, target=(9, 10), **asked)
+    assert chosen.focus == 9
+    same = explain(model, "is the plot good", method, target=(9, 10), focus=9, **asked)
+    assert chosen.scores.tolist() == same.scores.tolist()
+    assert explain(model, "is the plot good", method, focus=0, **asked).focus == 0
 
 
 def test_scores_only_methods_have_no_rollout(loaded):

@@ -393,6 +393,28 @@ def test_other_tasks(family: str, head: str, text: str, kind: str) -> None:
         assert max(info["adds_up"]) < 1e-4
 
 
+def test_an_answer_is_picked_among_the_likeliest() -> None:
+    given = source("bert", "QuestionAnswering")
+    with session(given) as (asked, recorder):
+        asked.ask(wish(method="alti"))
+        asked.wait(20)
+        info = recorder.values["model_info"]
+        spans = [choice["value"] for choice in info["targets"]]
+        assert info["answer"] == recorder.values["focus"] == spans[0][0]
+        assert len(spans) == len({tuple(span) for span in spans}) == 20
+        assert all(first <= last for first, last in spans)
+        shares = [choice["probability"] for choice in info["targets"]]
+        assert shares == sorted(shares, reverse=True)
+        other = next(span for span in spans if span[0] != spans[0][0])
+        asked.ask(wish(method="alti", target=other))
+        asked.wait(20)
+        assert recorder.values["focus"] == recorder.values["model_info"]["answer"] == other[0]
+        asked.ask(wish(method="alti", target=other, focus=0))
+        asked.wait(20)
+        assert recorder.values["focus"] == 0
+        assert recorder.values["model_info"]["answer"] == other[0]
+
+
 def test_what_heads_wrote_into_the_answer_comes_where_heads_are_looked_at() -> None:
     given = source("gpt2", "CausalLM")
     with session(given) as (asked, recorder):
