@@ -94,8 +94,8 @@ def _begin(name: str, student: Any, teacher: Any) -> None:
     words, places = old.word_embeddings.weight, old.position_embeddings.weight
     segment = old.token_type_embeddings.weight[0]
     if name == "gpt2":
-        # A stream that nothing normalises: as long as what the teacher's blocks are used to.
-        scale = 0.5 / words.square().mean().sqrt()
+        # A stream that nothing normalises: as long as what the teacher's blocks are used to read.
+        scale = old.LayerNorm.weight.square().mean().sqrt() / words.square().mean().sqrt()
         student.transformer.wte.weight.copy_(words * scale)
         student.transformer.wpe.weight.copy_((places + segment) * scale)
     else:
@@ -113,6 +113,13 @@ def _begin(name: str, student: Any, teacher: Any) -> None:
         if hasattr(new, "token_type_embeddings"):
             new.token_type_embeddings.weight.zero_()
     layers = teacher.bert.encoder.layer
+    if name == "gpt2":  # the norms before what the teacher has them after
+        numbers = [number % len(layers) for number in LAYERS[name]]
+        before = [layers[n - 1].output.LayerNorm if n else old.LayerNorm for n in numbers]
+        for block, number, norm in zip(student.transformer.h, numbers, before, strict=True):
+            block.ln_1.load_state_dict(norm.state_dict())
+            block.ln_2.load_state_dict(layers[number].attention.output.LayerNorm.state_dict())
+        student.transformer.ln_f.load_state_dict(layers[numbers[-1]].output.LayerNorm.state_dict())
     for block, number in zip(_blocks(name, student), LAYERS[name], strict=True):
         _copy_block(name, block, layers[number % len(layers)])
 

@@ -48,9 +48,9 @@ class Setup:
 
     def run(self, examples: Sequence[Example], methods: Any, metrics: Any, **options: Any) -> Any:
         """`benchmark` with this setup; a frame of summaries."""
-        with self._executor() as executor:
+        with self.executor() as executor:
             frame = mixwidget.benchmark(
-                self.model, list(examples), methods, metrics, executor, **self._usual(), **options
+                self.model, list(examples), methods, metrics, executor, **self.usual(), **options
             )
         failed = frame[frame.example.notna()]
         for error in failed.error.dropna().unique():
@@ -59,15 +59,15 @@ class Setup:
 
     def study(self, examples: Sequence[Example], methods: Any, metrics: Any, **options: Any) -> Any:
         """`study` with this setup."""
-        with self._executor() as executor:
-            options = {"executor": executor, **self._usual(), **options}
+        with self.executor() as executor:
+            options = {"executor": executor, **self.usual(), **options}
             return mixwidget.study(self.model, list(examples), methods, metrics, **options)
 
-    def _usual(self) -> dict[str, Any]:
+    def usual(self) -> dict[str, Any]:
         return {"seed": self.seed, "cache": self.cache, "progress": sys.stderr.isatty()}
 
     @contextlib.contextmanager
-    def _executor(self) -> Iterator[Executor | None]:
+    def executor(self) -> Iterator[Executor | None]:
         if self.workers == 1:
             yield None
             return
