@@ -1,6 +1,6 @@
 """Questions with known answers, and small models that learn to answer them: both made here.
 
-python -m benchmarks.answers TEACHER OUT [--builds bert roberta gpt2] [--seed 0]
+python -m benchmarks.questions TEACHER OUT [--builds bert roberta gpt2] [--seed 0]
 
 A context says of some people where they live, what they do, like and own; a question asks one of
 these things of one of them. Written are OUT/questions.jsonl (held out: other draws than those that

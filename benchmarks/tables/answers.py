@@ -1,8 +1,8 @@
 """Question answering: AttCAT's Figure 3 and Mask-LRP's Table 2, precision at 20.
 
-DATA is SQuAD's form: a .jsonl of `question`, `context`, `answers`; `benchmarks.answers` makes one,
-and models that answer it. Measured is the row of the answer's first token, which is what answers,
-and beside it the row of [CLS], which both papers read as for a classifier.
+DATA is SQuAD's form: a .jsonl of `question`, `context`, `answers`; `benchmarks.questions` makes one
+and models that answer. Measured is the row of the answer's first token, which is what answers,
+and beside it the row of [CLS], as of a classifier.
 """
 
 from __future__ import annotations
