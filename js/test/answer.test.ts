@@ -210,6 +210,16 @@ describe("the answer", () => {
     expect(made.host.get("max_new_tokens")).toBe(128);
   });
 
+  test("a row that was hidden is shown when it becomes another", async () => {
+    const given = chat(null);
+    const none: Reply = { ...(given.reply as Reply), state: "", tokens: [] };
+    const made = await mounted("review", { ...given, tokens: [], reply: none, text: CHAT });
+    made.host.set({ tokens: given.tokens as Traits["tokens"], reply: given.reply as Reply });
+    await settle();
+    const rows = [...made.root.querySelectorAll<HTMLElement>(".mix-turn")];
+    expect(rows.map((row) => row.hidden)).toEqual([false, false, false]);
+  });
+
   test("is offered where a model writes, and has no tab where it reads", async () => {
     const without = await mounted("review");
     const tab = (made: Mounted) =>

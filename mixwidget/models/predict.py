@@ -210,7 +210,7 @@ def chunks(order: list[int], lengths: list[int], limit: int) -> Iterator[list[in
 
 def _run(source: Source, encoding: Encoding, edits: list[Edit], of: str) -> Tensor:
     targets = [one.target for one in edits if one.target is not None]
-    places = _places(source, targets)
+    places = places_of(source, targets)
     if places is not None:
         targets = [_among(target, places) for target in targets]
     with torch.no_grad():
@@ -231,7 +231,7 @@ def _keeps(source: Source) -> bool:
     return source.task == "causal_lm" and takes(source.model, "logits_to_keep")
 
 
-def _places(source: Source, targets: Sequence[Target]) -> list[int] | None:
+def places_of(source: Source, targets: Sequence[Target]) -> list[int] | None:
     """Where logits are read, None for everywhere."""
     if not _keeps(source):
         return None

@@ -10,7 +10,7 @@ from ..blocks import wide
 from ..errors import InputError
 from .answers import bare_target
 from .encode import Encoding
-from .predict import edit, outputs
+from .predict import edit, outputs, places_of
 from .readable import readable_piece
 from .source import Source
 
@@ -30,12 +30,14 @@ def choices(source: Source, encoding: Encoding, others: int = 4) -> list[list[Ch
     one = edit(source, encoding, bare_target(encoding), (), "delete")
     if one.target is None or not isinstance(one.target.position, tuple):
         raise InputError("Nothing stands before the answer to read its probability from.")
-    (output,) = outputs(source, encoding, [one])
-    logits: Tensor = output.logits  # type: ignore[attr-defined]
-    shares = wide(logits[0, list(one.target.position)]).softmax(-1).cpu()
-    count = min(others + 1, shares.shape[-1])
+    places = places_of(source, [one.target])
+    (output,) = outputs(source, encoding, [one], places)
+    logits: Tensor = output.logits[0]  # type: ignore[attr-defined]
+    rows = logits if places is not None else logits[list(one.target.position)]
+    count = min(others + 1, rows.shape[-1])
     found = []
-    for row, token in zip(shares, encoding.tokens[encoding.answer], strict=True):  # type: ignore[index]
+    for logit, token in zip(rows, encoding.tokens[encoding.answer], strict=True):  # type: ignore[index]
+        row = wide(logit).softmax(-1).cpu()
         best = [int(id) for id in row.topk(count).indices]
         ids = [token.id, *[id for id in best if id != token.id][:others]]
         found.append(

@@ -181,6 +181,8 @@ class Several:
             with self._lock:
                 self._told[place] |= values
                 values = dict(values) if place == self._front else {}
+                if "reply" in values:  # answers are of one model
+                    values["reply"] = {**values["reply"], "offer": False}
                 wishes = self._following()
                 values["models"] = [self._entry(k) for k in range(len(self._sessions))]
             self._listener.publish(values)

@@ -64,7 +64,7 @@ export function frame(
 
   function key(event: KeyboardEvent, state: State | undefined): boolean {
     const tab = tabs.filter((one) => one !== null)[Number(event.key) - 1];
-    if (tab) context.set({ view: tab.name });
+    if (tab && (tab.name !== "answer" || state?.answers)) context.set({ view: tab.name });
     else if (event.key === "p" || event.key === "P") present();
     else if (event.key === "/")
       ask.querySelector<HTMLElement>('[data-part="method-picker"]')?.click();

@@ -15,7 +15,7 @@ export const ANSWER_TOKEN = '[data-part="answer-token"]';
 /** Turns that fold, unless they are opened. */
 const FOLDS: ReadonlySet<Turn["kind"]> = new Set(["system", "template"]);
 /** Of a folded turn so much is read, in letters. */
-const BEGINNING = 52;
+const BEGINNING = 40;
 /** At so many nats the line under a token that needed the prompt is darkest. */
 const DARKEST = 4;
 
@@ -53,6 +53,7 @@ export function drawTurns(
     ];
     const folded = FOLDS.has(turn.kind) && !hooks.opened.has(turn.name);
     setAttributes(row, { "data-turn": turn.kind, "data-folded": folded });
+    show(row, true); // it may have been the row of an answer that was not there yet
     setAttributes(tokens, { "data-part": null, "data-shade": null });
     setText(who, turn.kind === "template" ? "template" : turn.name);
     const text = turn.units.map((unit) => state.layout.units[unit]);
