@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..errors import InputError
+from ..errors import InputError, UnsupportedMethodError
 from ..explanation import (
     Answer,
     Explanation,
@@ -21,6 +21,7 @@ from ..explanation import (
 )
 from ..methods import Method, Run
 from ..models import Case, Encoding, Source, answer_targets, answer_text, as_it_was, likelihoods
+from ..tokens import Target
 
 # Explains one token: (case, token id or (for, against), whether it may stop) -> explanation.
 Explain = Callable[[Case, Any], Explanation]
@@ -105,6 +106,66 @@ def answered(run: Run, made: Explanation, explain: Explain) -> Explanation:
     if kept is not None:
         answer.rows = kept
     return replace(made, own_scores=own, answer=encoding.answer, answered=answer)
+
+
+def is_pair(answer: Any) -> bool:
+    """Whether these are two answers, (for, against), and not one of two token ids."""
+
+    def one(part: Any) -> bool:
+        return isinstance(part, str | list | tuple) or (hasattr(part, "tolist") and part.ndim == 1)
+
+    return isinstance(answer, tuple | list) and len(answer) == 2 and all(map(one, answer))
+
+
+def contrasted(made: Explanation, against: Explanation, signed: bool) -> Explanation:
+    """One answer rather than another, both explained after the same text: what speaks for the one
+    minus what speaks for the other, where both have the same tokens before them."""
+    if not signed:
+        raise UnsupportedMethodError(
+            f"{made.method} gives sizes or says what a state is made of, and two answers cannot be "
+            "told apart by that. Take a signed method: attn_lrp, logit, blank_out, shapley, "
+            "context_cite, or gradient_x_input with norm='sum'."
+        )
+    pairs = zip(made.tokens, against.tokens, strict=False)
+    same = next((i for i, (a, b) in enumerate(pairs) if a.id != b.id), len(against.tokens))
+    same = min(same, len(made.tokens))
+    first, second = made.target, against.target
+    label = f"{first.label} rather than {second.label}"
+    target = Target("contrast", (first.index, second.index), label, None)  # type: ignore[arg-type]
+    if first.logit is not None and second.logit is not None:
+        target = replace(target, logit=first.logit - second.logit)
+    info = {
+        **made.info,
+        "against": {
+            "text": answer_text_of(against),
+            "log_probability": second.logit,
+            "tokens": [token.text for token in against.tokens[same:]],
+            "scores": against.scores[same:].tolist(),
+        },
+    }
+    return replace(
+        made,
+        own_scores=_minus(made.scores, against.scores, same),
+        layer_scores=_minus(made.layer_scores, against.layer_scores, same),
+        head_scores=_minus(made.head_scores, against.head_scores, same),
+        maps=None,
+        target=target,
+        info=info,
+    )
+
+
+def answer_text_of(made: Explanation) -> str:
+    assert made.answered is not None
+    return made.answered.text
+
+
+def _minus(one: Any, other: Any, same: int) -> Any:
+    """[..., n], the other taken away from the first tokens."""
+    if one is None or other is None:
+        return None
+    found = np.array(one)
+    found[..., :same] -= other[..., :same]
+    return found
 
 
 def _rows(made: Explanation, rows: list[int]) -> np.ndarray[Any, Any]:

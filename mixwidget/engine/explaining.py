@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, overload
 
 from ..errors import InputError
 from ..explanation import Explanation, Failure
 from ..methods import MethodId, get_method, recommended
 from ..models import SeveralTokensError, open_source
-from .answers import check_asked
+from .answers import check_asked, contrasted, is_pair
 from .asked import asked, count_of, for_one, is_many
 from .many import Errors, Keep, Many, Result
 from .verbs import explain_case, prepare
@@ -110,7 +110,8 @@ def explain(
         focus: the token whose row is read, index or text; None: [CLS], the mask, the last token;
             where a question is answered the answer's first.
         answer: of a language model: a text, token ids, or True for what it writes itself, at most
-            `max_new_tokens`. What the answer came from is explained: see `Explanation.matrix`.
+            `max_new_tokens`. What the answer came from is explained: see `Explanation.matrix`. A
+            pair of answers (for, against): why one rather than the other, by a signed method.
         steps: "all" explains each of the answer's tokens beforehand, "asked" when it is asked for.
         truncate: cut a text that is too long instead of raising.
         errors: "raise" stops at the first text that fails and names it, "row" leaves a `Failure`.
@@ -132,6 +133,9 @@ def explain(
         named, why = (method, None) if method is not None else recommended(source)
         if answer is not None and (target is not None or focus is not None):
             check_asked(target, focus)
+        if is_pair(answer):
+            made = _rather(source, text, named, answer, options, params)
+            return _told(made, why, steps)
         case = prepare(source, text, answer=answer, **options)
         try:
             made = explain_case(case, named, target=target, focus=focus, **params)
@@ -140,11 +144,7 @@ def explain(
                 raise
             case = prepare(source, text, answer=target, **options)
             made = explain_case(case, named, **params)
-        if why is not None:
-            made.info["recommended"] = why
-        if steps == "all" and made.answer is not None:
-            made.matrix  # noqa: B018 computes every row
-        return made
+        return _told(made, why, steps)
     if answer is not None:
         raise InputError("answer is for one text; explain several one after the other.")
     each = asked(text, text_pair if text_pairs is None else text_pairs, target, targets)
@@ -152,6 +152,30 @@ def explain(
     named = recommended(source)[0] if method is None else method
     many = Many(source, named, focus, truncate, params, errors, keep)
     return list(shown(many.explained(each), count_of(text), progress))
+
+
+def _told(made: Explanation, why: str | None, steps: str) -> Explanation:
+    if why is not None:
+        made.info["recommended"] = why
+    if steps == "all" and made.answer is not None:
+        made.matrix  # noqa: B018 computes every row
+    return made
+
+
+def _rather(
+    source: Any,
+    text: Any,
+    method: str,
+    pair: Sequence[Any],
+    options: dict[str, Any],
+    params: dict[str, Any],
+) -> Explanation:
+    """One whole answer rather than another."""
+    entry = get_method(method)
+    signed = entry.signed or params.get("norm") == "sum"
+    cases = [prepare(source, text, answer=one, **options) for one in pair]
+    made, against = (explain_case(case, method, **params) for case in cases)
+    return contrasted(made, against, signed and entry.class_specific)
 
 
 def shown(results: Iterator[Result], total: int | None, progress: Progress) -> Iterator[Result]:

@@ -54,6 +54,11 @@ class Evidence:
 
     def __init__(self, case: Case, target: Target, memory: _Memory | None = None) -> None:
         need_target(target, "A faithfulness metric")
+        if target.kind == "contrast" and isinstance(target.index[0], tuple):  # type: ignore[index]
+            raise InputError(
+                "This explains one answer rather than another; faithfulness is measured of one "
+                "answer: explain it alone."
+            )
         self.case, self.target = case, target
         asked = target.position if case.source.task == "masked_lm" else None
         answer = case.encoding.answer

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from mixwidget import Explanation, explain
+from mixwidget import Explanation, explain, metrics
 from mixwidget.errors import InputError, TextTooLongError, UnsupportedMethodError
 from mixwidget.methods.registry import all_methods
 
@@ -167,6 +167,28 @@ def test_a_token_rather_than_another(tiny: Any) -> None:
     assert step.target.index == (e.tokens[e.answer.start + 2].id, bad)
     with pytest.raises(InputError, match="leave out foil"):
         explain(model, CHAT, "alti", tokenizer=tokenizer, answer=ANSWER).step(0, foil="bad")
+
+
+def test_one_answer_rather_than_another(tiny: Any) -> None:
+    model, tokenizer = asked(tiny)
+    pair = ("it is good .", "it is not bad .")
+    ask = {"tokenizer": tokenizer}
+    e = explain(model, CHAT, "attn_lrp", answer=pair, **ask)
+    one, other = (explain(model, CHAT, "attn_lrp", answer=text, **ask) for text in pair)
+    start = e.answer.start
+    same = start + 2  # "it is" stands in both
+    assert np.allclose(e.scores[:same], one.scores[:same] - other.scores[:same], atol=1e-6)
+    assert np.allclose(e.scores[same:], one.scores[same:])
+    total = e.scores.sum() - sum(e.info["against"]["scores"])
+    assert total == pytest.approx(float(one.scores.sum() - other.scores.sum()), abs=1e-4)
+    assert e.target.label == "it is good . rather than it is not bad ."
+    assert e.target.logit == pytest.approx(one.target.logit - other.target.logit)
+    assert e.by("messages").names == one.by("messages").names
+    assert Explanation.from_json(e.to_json()).target.index == e.target.index
+    with pytest.raises(UnsupportedMethodError, match="signed method"):
+        explain(model, CHAT, "alti", answer=pair, **ask)
+    with pytest.raises(InputError, match="one answer rather than another"):
+        metrics.comprehensiveness(e, model, **ask)
 
 
 def test_a_copy_says_what_it_lacks(tiny: Any) -> None:
