@@ -28,7 +28,7 @@ MAX_PER_SECOND = 200  # the server drops widget messages above 1000 a second, si
 Dtype = Literal["f4", "f2", "u1"]
 What = Literal[
     "layer", "rollout", "sum", "rows", "layer_scores", "scores", "overview", "heads", "head_stats",
-    "head_scores", "head_sums",
+    "head_scores", "head_sums", "mixing",
 ]  # fmt: skip
 Aggregate = Literal["layer", "rollout", "sum"]
 WHATS: tuple[str, ...] = get_args(What)
@@ -184,7 +184,7 @@ def array(want: Want, values: NDArray[Any], *, id: str = "", seq: int = -1) -> M
 
 def wire_type(what: str, values: NDArray[Any]) -> Dtype:
     """Vectors as they are, maps in half precision, overviews and very large arrays in bytes."""
-    if values.ndim < 2 or what in ("rows", "head_stats", "head_scores", "head_sums"):
+    if values.ndim < 2 or what in ("rows", "head_stats", "head_scores", "head_sums", "mixing"):
         return "f4"
     if what == "overview" or values.size * 2 > MAX_BYTES:
         return "f2" if values.size and values.min() < 0 else "u1"

@@ -44,6 +44,7 @@ const ADDS: Kind = {
   class_specific: true,
   signed: true,
 };
+const PASSED: Kind = { ...ADDS, family: "relevance", passed: true };
 const REMOVAL: Kind = { ...ADDS, says: "removal", yields: "scores" };
 const SHAPLEY: Kind = { ...REMOVAL, says: "adds" };
 
@@ -127,6 +128,27 @@ test.each<[string, Kind, number[], Partial<Traits>, string]>([
     [0, 0.04, 0, -0.13, -0.05, 0],
     {},
     "never takes −0.13 from the score of positive, boring −0.05; it adds +0.04.",
+  ],
+  [
+    "what some layers add",
+    ADDS,
+    [0, 0, 0, 0.13, 0.04, 0],
+    { layer: 1 },
+    "In layers 0 to 1, never adds +0.13 to the score of positive, boring +0.04.",
+  ],
+  [
+    "relevance that layers pass on is never added up",
+    PASSED,
+    [0, 0, 0, 0.13, 0.04, 0],
+    { layer: 1 },
+    "never adds +0.13 to the score of positive, boring +0.04.",
+  ],
+  [
+    "relevance at a layer",
+    PASSED,
+    [0, 0, 0, 0.13, 0.04, 0],
+    { layer: 1, aggregate: "layer" },
+    "At layer 1, never adds +0.13 to the score of positive, boring +0.04.",
   ],
   [
     "what is lost by removing it",

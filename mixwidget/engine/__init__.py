@@ -5,7 +5,7 @@ from .asked import Asked
 from .explaining import explain, shown
 from .frames import explain_frame, token_frame
 from .many import Many
-from .ratios import mixing_ratios
+from .ratios import mixing_ratios, ratios_by_layer
 from .verbs import assemble, explain_case, parts, prepare, start, stream
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "mixing_ratios",
     "parts",
     "prepare",
+    "ratios_by_layer",
     "shown",
     "start",
     "stream",

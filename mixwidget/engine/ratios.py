@@ -13,6 +13,8 @@ from .verbs import prepare
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..models import Case
+
 
 @as_it_was
 def mixing_ratios(
@@ -53,3 +55,14 @@ def mixing_ratios(
                 for token in case.encoding.tokens
             ]
     return pd.DataFrame(rows)
+
+
+def ratios_by_layer(case: Case) -> torch.Tensor:
+    """The ratio of every token through the whole block, [L, n]; NaN where none attends."""
+    trace = case.trace()
+    found = torch.full((len(trace), len(case.encoding.tokens)), torch.nan)
+    with torch.no_grad():
+        for layer in trace.attending:
+            block = trace.block(layer)
+            found[layer] = mixing_ratio(block, block.stage("enc")).float().cpu()
+    return found

@@ -147,6 +147,8 @@ class Explanation:
             row = row if self.combine == "with_identity" else normalise_rows(row)
             return np.asarray(row, dtype=np.float32)
         assert self.layer_scores is not None  # the registry admits no method without any result
+        if self.scores_from == "first":
+            return self.layer_scores[0]
         combined = self.layer_scores.astype(np.float64)
         total = combined.mean(0) if self.scores_from == "mean" else combined.sum(0)
         return np.asarray(total, dtype=np.float32)

@@ -84,7 +84,7 @@ def warn_of_imbalance(run: Run, found: Attribution) -> None:
     year=2024,
     link="https://proceedings.mlr.press/v235/achtibat24a.html",
     needs=("gradients", "passes", "target"),
-    scores_from="own",
+    scores_from="first",
     signed=True,
     any_focus=True,
     measures="The target's logit shared out backwards through every operation of the model, the "
@@ -119,7 +119,7 @@ def attn_lrp(run: Run) -> Iterator[Part]:
     year=2022,
     link="https://proceedings.mlr.press/v162/ali22a.html",
     needs=("gradients", "passes", "target"),
-    scores_from="own",
+    scores_from="first",
     signed=True,
     any_focus=True,
     measures="The target's logit shared out backwards with attention weights taken as given: "

@@ -56,7 +56,8 @@ class Method:
             "passes" (more forward passes), "rules" (relevance rules for the model's family),
             "target", "answer" (a model that writes text).
         combine: how its maps make a rollout; see `aggregate.Combine`.
-        scores_from: "rollout" or "last" (maps), "sum" or "mean" (layer scores), "own".
+        scores_from: "rollout" or "last" (maps), "sum", "mean" or "first" (layer scores; first:
+            layers pass on the same relevance, and are not added up), "own".
         signed: whether scores may be negative.
         says: what a score is a score of, for a sentence about it.
         measures, formula, ignores: for the method's card, in words and in TeX.

@@ -39,7 +39,7 @@ def _walk(run: Run) -> Walk:
     year=2015,
     link="https://doi.org/10.1371/journal.pone.0130140",
     needs=("attention", "passes", "rules", "target"),
-    scores_from="own",
+    scores_from="first",
     signed=True,
     downward=True,
     any_focus=True,

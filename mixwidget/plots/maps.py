@@ -188,6 +188,10 @@ def _rows_of(explanation: Explanation, how: str | None, total: bool) -> tuple[Ar
         )
     if how not in (None, "layer", "sum"):
         raise InputError(f'how is {how!r}; {explanation.method} can be shown by "layer" or "sum".')
+    if how == "sum" and explanation.scores_from == "first":
+        raise InputError(
+            f"Layers of {explanation.method} pass on the same relevance: they are not added up."
+        )
     rows = explanation.layer_scores.astype(float)
     meaning = f"{words.score_meaning(explanation)}, layer by layer"
     if how == "sum":

@@ -109,7 +109,7 @@ def scores_shown(
     """(scores [n], what they say, whether they are shares): the method's own, or a row asked for.
 
     Methods that score tokens per layer have no rollout: their layers are added up, as in the
-    widget.
+    widget. Where layers pass on the same relevance, it is that of the input.
     """
 
     maps, layered = explanation.maps, explanation.layer_scores
@@ -119,7 +119,7 @@ def scores_shown(
         return scores, meaning, bool(np.isclose(float(scores.sum()), 1, atol=1e-3))
     if maps is None and layered is not None and how in ("rollout", "sum"):
         number = layer_number(explanation, layer)
-        if number == len(layered) - 1:
+        if number == len(layered) - 1 or explanation.scores_from == "first":
             return scores_of(explanation), meaning, False
         scores = layered[: number + 1].sum(0, dtype=np.float64)
         return scores, f"{meaning}, {words.up_to(number)} added up", False

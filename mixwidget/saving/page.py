@@ -47,7 +47,7 @@ _LEFT_OUT = (
 _READY = {
     "state": "ready",
     "message": "Saved page.",
-    "hint": "Another text, target, option or method needs the notebook.",
+    "hint": "Anything new needs the notebook.",
 }
 _STEPS = ("curve", "random")
 _ABSENT = "It was not computed when this page was saved; that needs the notebook."
@@ -150,7 +150,7 @@ def make_page(
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)  # gzip
     packed = b"".join(packer.compress(data or b"") for _, data in messages)
     packed += packer.flush(zlib.Z_SYNC_FLUSH)
-    heads = _of_text(case, max(_BYTES - len(packed), _HEADS_BYTES))
+    heads = [*_mixing(case), *_of_text(case, max(_BYTES - len(packed), _HEADS_BYTES))]
     packed += b"".join(packer.compress(data or b"") for _, data in heads) + packer.flush()
     content = {
         "traits": _saved(traits, results, lean) | _models(traits, others),
@@ -265,6 +265,13 @@ def _rounded(message: Message) -> Message:
     finite = (halves & 0x7C00) != 0x7C00
     cut = np.where(finite & ((halves & 0x7FFF) < 0x7BFC), (halves + 2) & 0xFFFC, halves)
     return content, cut.astype("<u2").tobytes()
+
+
+def _mixing(case: Case) -> list[Message]:
+    """How much each token is of others, layer by layer."""
+    want = Want("", "mixing")
+    values = text_array(case, want)
+    return [] if values is None else [protocol.array(want, values)]
 
 
 def _of_text(case: Case, limit: int) -> list[Message]:

@@ -203,6 +203,7 @@ def _entry(method: Method, size: Size, reason: str) -> dict[str, Any]:
         "family": method.family,
         "yields": method.yields,
         "combine": method.combine,
+        "passed": method.scores_from == "first",
         "signed": method.signed,
         "says": method.says,
         "class_specific": method.class_specific,

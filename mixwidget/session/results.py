@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import MixwidgetError
 from ..explanation import Explanation, Part, Rolling, flow_seconds, normalise_rows
-from ..protocol import Want, shrink
+from ..protocol import PUSH_TOKENS, Want, shrink
 from . import describe
 
 if TYPE_CHECKING:
@@ -194,7 +195,9 @@ class Result:
 
 
 def text_array(case: Case, want: Want) -> Array | None:
-    """Arrays of run "": attention by head, and what each head looks at."""
+    """Arrays of run "": attention by head, what each head looks at, and how much tokens mix."""
+    if want.what == "mixing":
+        return _mixing(case)
     if want.what not in ("heads", "head_stats") or not case.recorded:
         return None
     trace, n = case.trace(), len(case.encoding.tokens)
@@ -209,6 +212,19 @@ def text_array(case: Case, want: Want) -> Array | None:
     special = np.array([token.special for token in case.encoding.tokens])
     layers = range(len(trace))
     return np.stack([head_stats(_numbers(trace.weights(layer)), special) for layer in layers])
+
+
+def _mixing(case: Case) -> Array | None:
+    """The mixing ratios of short texts, [L, n]; None where a block cannot be taken apart."""
+    from ..engine import ratios_by_layer
+
+    if not case.recorded or len(case.encoding.tokens) > PUSH_TOKENS:
+        return None
+    try:
+        found: Array = ratios_by_layer(case).numpy()
+    except MixwidgetError:
+        return None
+    return found if np.isfinite(found).any() else None
 
 
 def _numbers(weights: Any) -> Array:

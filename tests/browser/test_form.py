@@ -19,6 +19,7 @@ LONG = (
     "the film is slow at first and the story is thin , but the actors are warm and the ending "
     "is never dull . "
 ) * 8
+ODD = "Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch <b>&amp;</b> 日本語 مرحبا 😀"
 
 # A control is no token; what is hidden, tucked away or inside closed details does not count.
 _MEASURE = """() => {
@@ -67,7 +68,8 @@ _MEASURE = """() => {
     !e.matches("input, select, textarea") &&
     ["hidden", "auto", "scroll", "clip"].includes(getComputedStyle(e).overflowX));
   const over = all.filter((e) => !e.closest("svg, canvas, details") &&
-    e.getBoundingClientRect().right > frame.right + 2);
+    (e.getBoundingClientRect().right > frame.right + 2 ||
+      e.getBoundingClientRect().left < frame.left - 1));
   const named = (e) => `${e.className} ${(e.textContent || e.ariaLabel || "").slice(0, 20)}`;
   return {
     first: tokens.length ? tokens[0].getBoundingClientRect().top - frame.top : null,
@@ -94,6 +96,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "demo": MixView(),
         "40": MixView(model, " ".join(words[:38]), tokenizer),
         "128": MixView(model, " ".join(words[:126]), tokenizer, compared=beside),
+        "cut": MixView(model, ODD + " " + LONG, tokenizer, truncate=True),
         "128 alone": MixView(model, " ".join(words[:126]), tokenizer),
         "decoder": MixView(
             tiny.model("gpt2", "CausalLM"), "the film is not bad .", tiny.tokenizer()
@@ -137,22 +140,23 @@ def open_view(page: Page, name: str) -> None:
 
 
 @pytest.mark.parametrize(("width", "first", "height"), [(800, 90, 640), (460, 110, 760)])
-@pytest.mark.parametrize("name", ["demo", "40", "128 alone"])
+@pytest.mark.parametrize("name", ["demo", "40", "128 alone", "cut"])
 def test_the_sentence_comes_first_and_all_fits(
     sheet: Page, pages: dict[str, Path], name: str, width: int, first: int, height: int
 ) -> None:
     found = show(sheet, pages[name], width)
     assert found["first"] <= first
     assert found["height"] <= height
-    if name != "128 alone":  # its folds are buttons too
-        assert found["controls"] <= 20
+    assert found["controls"] <= 20
+    if name == "cut":
+        assert "tokens cut off" in sheet.locator(".mix-sentence").inner_text()
     before = sheet.locator(".mix-question").inner_text().split()
     assert len(before) <= 12
     for part in ("claim", "verdict"):
         assert sheet.locator(f"[data-part={part}]").inner_text()
 
 
-@pytest.mark.parametrize("name", ["demo", "40", "128", "decoder"])
+@pytest.mark.parametrize("name", ["demo", "40", "128", "decoder", "cut"])
 @pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (800, "light"), (1200, "dark")])
 def test_nothing_is_cut_faint_small_or_greyed(
     sheet: Page, pages: dict[str, Path], name: str, width: int, scheme: str

@@ -7,7 +7,7 @@ import { readingOf } from "../state/reading";
 import type { ViewName } from "../wire/types";
 
 const BESIDE: ReadonlySet<ViewName> = new Set(["graph", "layers", "map"]);
-const LISTED = 12;
+const LISTED = 10;
 
 export function beside(element: HTMLElement, context: Context): View {
   const ranking = createRanking(context);

@@ -11,6 +11,12 @@ import { ranks } from "../state/stats";
 import { verdictOf } from "../state/verdict";
 import { lacking } from "../state/words";
 
+/** Words in which a number stays with its unit. */
+const unbroken = (text: string): (string | HTMLElement)[] =>
+  text
+    .split(/([+−]?[\d.]+ %)/)
+    .map((part, i) => (i % 2 === 1 ? h("span", { class: "mix-number" }, part) : part));
+
 export function claim(element: HTMLElement, context: Context): View {
   const { listen, marks } = context;
   const words = h("p", { class: "mix-claim", "data-part": "claim" });
@@ -81,7 +87,9 @@ export function claim(element: HTMLElement, context: Context): View {
     if (words.dataset.key === key) return;
     words.dataset.key = key;
     words.replaceChildren(
-      ...said.map(({ text, strong }) => (strong ? h("strong", { dir: "auto" }, text) : text)),
+      ...said.flatMap(({ text, strong }) =>
+        strong ? [h("strong", { dir: "auto" }, text)] : unbroken(text),
+      ),
     );
   }
 

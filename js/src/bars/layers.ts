@@ -9,6 +9,8 @@ import type { Aggregate, MethodEntry, ViewName } from "../wire/types";
 const STEP_MS = 800;
 /** Views in which it changes nothing. */
 const NO_LAYER: ReadonlySet<ViewName> = new Set(["faithfulness"]);
+/** Views that draw no maps of another method. */
+const NO_MAPS: ReadonlySet<ViewName> = new Set(["text", "compare"]);
 const NO_AGGREGATE: ReadonlySet<ViewName> = new Set(["faithfulness", "heads"]);
 
 export interface LayerBar extends View {
@@ -79,7 +81,10 @@ export function layerBar(element: HTMLElement, context: Context): LayerBar {
       const { view } = traits;
       const shown = view === "compare" ? next.compared : next.method ? [next.method] : [];
       const layered = shown.filter((one) => one.yields !== "scores");
-      const some = layers > 1 && !NO_LAYER.has(view) && (layered.length > 0 || view === "heads");
+      const passed = layered.length > 0 && layered.every((one) => one.passed);
+      const input = passed && traits.aggregate !== "layer" && NO_MAPS.has(view);
+      const some =
+        layers > 1 && !NO_LAYER.has(view) && (layered.length > 0 || view === "heads") && !input;
       const combined = layers > 0 && layered.length > 0 && !NO_AGGREGATE.has(view);
       for (const one of [play, slider, text]) show(one, some);
       show(aggregate, combined);
@@ -104,9 +109,10 @@ export function layerBar(element: HTMLElement, context: Context): LayerBar {
 
 function drawAggregate(select: HTMLSelectElement, value: Aggregate, layered: MethodEntry[]): void {
   const added = layered.length > 0 && layered.every((one) => one.yields === "layer_scores");
+  const passed = layered.length > 0 && layered.every((one) => one.passed);
   const options: [Aggregate, string][] = [
-    ["rollout", added ? "layers added up" : "from the input"],
-    ["layer", "this layer alone"],
+    ["rollout", passed ? "of the input" : added ? "layers added up" : "from the input"],
+    ["layer", passed ? "at this layer" : "this layer alone"],
     ...(added && value !== "sum" ? [] : [["sum", "sum of layers"] as [Aggregate, string]]),
   ];
   const signature = JSON.stringify(options);

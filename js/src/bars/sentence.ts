@@ -1,10 +1,10 @@
 /** The text itself: the sentence, coloured; the place where it is edited; what a word says. */
 
 import type { Context, View } from "../kit/context";
-import { h, rove, setRoving, setText, show } from "../kit/dom";
+import { h, onResize, rove, setRoving, setText, show } from "../kit/dom";
 import { icon } from "../kit/icons";
 import { moveLayer } from "../kit/steps";
-import { drawBlocks, sentenceScale, TOKEN } from "../kit/tokens";
+import { drawBlocks, ITEM, sentenceScale, TOKEN } from "../kit/tokens";
 import { drawTurns } from "../kit/turns";
 import { inTurns } from "../state/answer";
 import { number, percent, plural, share } from "../state/format";
@@ -15,15 +15,18 @@ import { namesOf } from "../state/units";
 import { createEditor } from "./editor";
 import { createTurns } from "./turns";
 
-/** From so many words on, runs that carry little are folded. */
+/** From so many words on, or so many lines, runs that carry little are folded. */
 const LONG = 90;
+const LINES_WIDE = 4.5;
+const LINES_NARROW = 6;
+const NARROW = 600;
 /** A word with this share of the strongest is worth reading, and so are some beside it. */
 const WORTH = 0.12;
 const BESIDE = 3;
 const SHORTEST = 4;
 /** So many words of a long text are in sight. */
-const MOST_WIDE = 48;
-const MOST_NARROW = 30;
+const MOST_WIDE = 40;
+const MOST_NARROW = 24;
 
 export function sentence(element: HTMLElement, context: Context): View {
   const { listen, marks } = context;
@@ -49,6 +52,8 @@ export function sentence(element: HTMLElement, context: Context): View {
   let places: number[] = [];
   let of: unknown;
   const opened = new Set<number>();
+  /** The first word of a fold that was opened by a key. */
+  let returnTo = -1;
   /** The token that the tooltip speaks of. */
   let pointed: HTMLElement | null = null;
 
@@ -79,28 +84,35 @@ export function sentence(element: HTMLElement, context: Context): View {
     marks.hold(marks.pin === index ? null : index);
     context.redraw();
   };
+  /** Open the fold that was meant, and stay where it was. */
+  const unfold = (event: Event): boolean => {
+    const fold = (event.target as Element).closest<HTMLElement>(".mix-fold[data-units]");
+    if (!fold) return false;
+    const units = (fold.dataset.units ?? "").split(",").map(Number);
+    for (const unit of units) opened.add(unit);
+    returnTo = fold.matches(":focus") ? (units[0] ?? -1) : -1;
+    context.redraw();
+    return true;
+  };
   listen(blocks, "pointerover", (event) => point(tokenOf(event)));
   listen(blocks, "focusin", (event) => point(tokenOf(event)));
   listen(blocks, "pointerleave", () => point(null));
   listen(blocks, "focusout", () => point(null));
   listen(blocks, "click", (event) => {
-    const fold = (event.target as Element).closest<HTMLElement>(".mix-fold");
-    if (!fold) return choose(event);
-    for (const unit of (fold.dataset.units ?? "").split(",")) opened.add(Number(unit));
-    context.redraw();
+    if (!unfold(event)) choose(event);
   });
   listen(blocks, "keydown", (event) => {
-    if ((event.target as Element).matches(".mix-fold")) return;
-    if (event.key === "Enter" || event.key === " ") choose(event);
-    else if (state && event.key === "ArrowUp") moveLayer(state, context, 1);
+    if ((event.target as Element).matches("button")) return;
+    if (event.key === "Enter" || event.key === " ") {
+      if (!unfold(event)) choose(event);
+    } else if (state && event.key === "ArrowUp") moveLayer(state, context, 1);
     else if (state && event.key === "ArrowDown") moveLayer(state, context, -1);
     else return;
     event.preventDefault();
     event.stopPropagation();
   });
-  const backward = () =>
-    blocks.querySelector(`${TOKEN}:focus`)?.closest('.mix-tokens[dir="rtl"]') != null;
-  rove(blocks, TOKEN, listen, {
+  const backward = () => blocks.querySelector(":focus")?.closest('.mix-tokens[dir="rtl"]') != null;
+  rove(blocks, ITEM, listen, {
     get next() {
       return [backward() ? "ArrowLeft" : "ArrowRight"];
     },
@@ -110,6 +122,15 @@ export function sentence(element: HTMLElement, context: Context): View {
   });
   listen(pencil, "click", () => editor.open());
   marks.onChange(mark);
+  let wide = narrow();
+  onResize(
+    element,
+    () => {
+      if (wide !== narrow()) context.redraw();
+      wide = narrow();
+    },
+    context.signal,
+  );
   listen(strip, "click", (event) => {
     const cols = state?.layout.cols ?? [];
     const at = Math.floor((event.offsetX / Math.max(strip.clientWidth, 1)) * cols.length);
@@ -135,9 +156,26 @@ export function sentence(element: HTMLElement, context: Context): View {
     }
   }
 
+  function narrow(): boolean {
+    return element.clientWidth > 0 && element.clientWidth < NARROW;
+  }
+
+  /** Whether the text would take the place of its picture. In letters of a usual width. */
+  function isLong(next: State): boolean {
+    const { rows, units } = next.layout;
+    if (rows.length >= LONG || inTurns(next)) return rows.length >= LONG;
+    let letters = 0;
+    for (const row of rows) {
+      const unit = units[row];
+      letters += 0.52 * (unit?.text.length ?? 0) + (unit?.glued ? 0 : 0.55);
+    }
+    const lines = ((narrow() ? 19 : 22) * letters) / ((element.clientWidth || 760) - 60);
+    return lines > (narrow() ? LINES_NARROW : LINES_WIDE);
+  }
+
   function foldsOf(next: State): ReadonlySet<number> | undefined {
     const { cols, rows } = next.layout;
-    if (!reading || rows.length < LONG) return undefined;
+    if (!reading || !isLong(next)) return undefined;
     const kept = new Set<number>(opened);
     const around = (c: number, far: number) => {
       for (let near = c - far; near <= c + far; near++) kept.add(cols[near] ?? -1);
@@ -147,8 +185,8 @@ export function sentence(element: HTMLElement, context: Context): View {
       if (c >= 0) around(c, token === marks.pin ? BESIDE : 0);
     }
     // The strongest first, each with its neighbours, as far as they fit above the picture.
-    const room = kept.size + (element.clientWidth < 600 ? MOST_NARROW : MOST_WIDE);
-    const far = element.clientWidth < 600 ? BESIDE - 1 : BESIDE;
+    const room = kept.size + (narrow() ? MOST_NARROW : MOST_WIDE);
+    const far = narrow() ? BESIDE - 1 : BESIDE;
     for (const c of reading.order) {
       if (kept.size >= room || Math.abs(reading.values[c] ?? 0) < WORTH * reading.peak) break;
       around(c, far);
@@ -172,9 +210,17 @@ export function sentence(element: HTMLElement, context: Context): View {
           0,
         )
       : 0;
+    // One of the list's own, reached by the same arrows as the words around it.
     return h(
-      "button",
-      { type: "button", class: "mix-fold", "data-units": units.join(",") },
+      "span",
+      {
+        class: "mix-fold",
+        role: "option",
+        tabindex: "-1",
+        "aria-selected": "false",
+        "data-units": units.join(","),
+        title: "Unfold",
+      },
       `${plural(units.length, "token")}, ${share(carried)}`,
     );
   }
@@ -216,7 +262,9 @@ export function sentence(element: HTMLElement, context: Context): View {
         const active = blocks.querySelector<HTMLElement>(`${TOKEN}[tabindex="0"]`);
         const selected =
           active ?? blocks.querySelector<HTMLElement>(`${TOKEN}[aria-selected="true"]`);
-        setRoving(blocks, TOKEN, selected ?? blocks.querySelector(TOKEN));
+        setRoving(blocks, ITEM, selected ?? blocks.querySelector(TOKEN));
+        if (returnTo >= 0) blocks.querySelector<HTMLElement>(`[data-unit="${returnTo}"]`)?.focus();
+        returnTo = -1;
         mark();
       }
       const sunk = reading !== null && reading.sink >= 0;
@@ -228,7 +276,7 @@ export function sentence(element: HTMLElement, context: Context): View {
   };
 
   function drawStrip(next: State, hidden: boolean): void {
-    const long = !hidden && reading !== null && next.layout.rows.length >= LONG;
+    const long = !hidden && reading !== null && isLong(next);
     show(strip, long);
     if (!long || !reading) return;
     const draw = strip.getContext("2d");

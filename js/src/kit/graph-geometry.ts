@@ -37,7 +37,7 @@ const NARROW = 560;
 export const LEAST_COLUMN = 15;
 /** Rows are at least so high; of a few layers rather more. */
 const LEAST_ROW = 14;
-const LEAST_FEW = 20;
+const LEAST_FEW = 16;
 /** Rows of the least height that are higher together are folded where nothing comes in. */
 const MOST_ROWS = 300;
 const SHORTEST_FOLD = 3;

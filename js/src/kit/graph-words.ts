@@ -106,8 +106,8 @@ export function foldWords({ columns, shares }: Picture): string {
   columns.forEach((column, c) => {
     if (column.unit < 0) part += shares?.[0]?.[c] ?? 0;
   });
-  const carry = shares ? `, ${share(part)} in all` : "";
-  return `⋯ ${plural(count, "token")} folded${carry}; click one to unfold it.`;
+  const carry = shares ? `, ${share(part)}` : "";
+  return `⋯ ${plural(count, "token")} folded${carry}; click to unfold.`;
 }
 
 export function layerFolds(g: GraphGeometry | null): string {

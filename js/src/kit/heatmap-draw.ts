@@ -2,6 +2,7 @@
 
 import type { Inks } from "./context";
 import type { HeatSpec } from "./heatmap";
+import { drawSide, sideRoom } from "./heatmap-side";
 
 export interface Geometry {
   /** What is in sight. */
@@ -16,6 +17,8 @@ export interface Geometry {
   contentHeight: number;
   /** Column labels stand upright where their cell is too narrow for them. */
   upright: boolean;
+  /** Room for the lines at the right. */
+  side: number;
 }
 
 type Context2d = CanvasRenderingContext2D;
@@ -52,7 +55,8 @@ export function measure(
   const title = inks.size + 4;
   const left = up(Math.min(widest(spec.rows) + 5, Math.round(width * 0.28), 130) + 2 * PAD + title);
   const labelWidth = Math.min(widest(spec.cols), 96);
-  const room = Math.max(width - left - 1, 40);
+  const side = sideRoom(spec, width);
+  const room = Math.max(width - left - 1 - side, 40);
   let cellWidth: number;
   let cellHeight: number;
   const maxHeight = spec.maxHeight ?? 640;
@@ -71,7 +75,7 @@ export function measure(
   const contentWidth = up(left + cols * cellWidth);
   const contentHeight = up(top + rows * cellHeight);
   return {
-    width: down(Math.min(width, Math.max(contentWidth, 1))),
+    width: down(Math.min(width, Math.max(contentWidth, 1) + side)),
     height: down(Math.min(contentHeight, Math.max(maxHeight, top + 40))),
     left,
     top,
@@ -80,6 +84,7 @@ export function measure(
     contentWidth,
     contentHeight,
     upright,
+    side,
   };
 }
 
@@ -111,7 +116,7 @@ export function drawBase(
   const { rows, cols } = { rows: spec.rows.length, cols: spec.cols.length };
   draw.save();
   draw.beginPath();
-  draw.rect(g.left, g.top, g.width - g.left, g.height - g.top);
+  draw.rect(g.left, g.top, g.width - g.left - g.side, g.height - g.top);
   draw.clip();
   if (image.width > 0 && image.height > 0) {
     draw.imageSmoothingEnabled = g.cellWidth < 1 || (spec.picture?.cols ?? cols) < cols;
@@ -122,6 +127,7 @@ export function drawBase(
   draw.restore();
   drawLabels(draw, spec, g, offset, inks);
   drawTitles(draw, spec, g, inks);
+  drawSide(draw, spec, g, inks);
 }
 
 function lineOf(spec: HeatSpec, row: number): number {
@@ -285,7 +291,7 @@ function drawTitles(draw: Context2d, spec: HeatSpec, g: Geometry, inks: Inks): v
   draw.fillStyle = inks.muted;
   draw.textBaseline = "top";
   draw.textAlign = "left";
-  draw.fillText(cutTo(draw, spec.colTitle, g.width - g.left), g.left, 1);
+  draw.fillText(cutTo(draw, spec.colTitle, g.width - g.left - g.side), g.left, 1);
   draw.save();
   draw.translate(1, g.top);
   draw.rotate(-Math.PI / 2);

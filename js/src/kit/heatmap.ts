@@ -4,6 +4,7 @@ import { paint, type Scale } from "./colour";
 import type { Context } from "./context";
 import { h, onResize, setAttributes } from "./dom";
 import { drawBase, drawOverlay, type Geometry, measure } from "./heatmap-draw";
+import type { Side } from "./heatmap-side";
 
 export interface HeatSpec {
   rows: string[];
@@ -26,6 +27,8 @@ export interface HeatSpec {
   /** Rows run upward, as layers do. */
   upward?: boolean;
   maxHeight?: number;
+  /** Lines at the right, a value between 0 and 1 for each row. */
+  side?: Side | null;
 }
 
 export interface HeatHooks {
@@ -94,10 +97,10 @@ export function createHeatmap(context: Context, hooks: HeatHooks, zoomable = tru
     if (!spec) return;
     const width = element.clientWidth || 600;
     geometry = measure(spec, width, magnify, context.inks(), base.getContext("2d"));
-    inner.style.width = `${geometry.contentWidth}px`;
+    inner.style.width = `${geometry.contentWidth + geometry.side}px`;
     inner.style.height = `${geometry.contentHeight}px`;
     scroller.style.height = `${geometry.height + (geometry.contentWidth > width ? 14 : 0)}px`;
-    stage.style.width = `${Math.min(geometry.width, geometry.contentWidth)}px`;
+    stage.style.width = `${Math.min(geometry.width, geometry.contentWidth + geometry.side)}px`;
     stage.style.height = `${geometry.height}px`;
     const ratio = globalThis.devicePixelRatio || 1;
     for (const canvas of [base, overlay]) {

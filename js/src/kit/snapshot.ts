@@ -85,7 +85,12 @@ function gapsIn(root: HTMLElement): { top: number; height: number }[] {
   const { bottom } = root.getBoundingClientRect();
   return rows.flatMap((row, i) => {
     if (!leftOut(row) || row.querySelector("h4")) return [];
-    const { top } = row.getBoundingClientRect();
+    const { top, bottom: end } = row.getBoundingClientRect();
+    const shares = (other: HTMLElement) => {
+      const box = other.getBoundingClientRect();
+      return other !== row && !leftOut(other) && box.top < end - 1 && box.bottom > top + 1;
+    };
+    if (rows.some(shares)) return []; // something that stays stands beside it
     return [{ top, height: (rows[i + 1]?.getBoundingClientRect().top ?? bottom) - top }];
   });
 }

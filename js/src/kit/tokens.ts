@@ -1,6 +1,6 @@
 /** Tokens of a text as words of a sentence, coloured by what a reading says of them. */
 
-import { share, signed } from "../state/format";
+import { plural, share, signed } from "../state/format";
 import { type Reading, shareOf } from "../state/reading";
 import type { State } from "../state/state";
 import type { Unit } from "../state/units";
@@ -8,6 +8,8 @@ import type { Palette, Scale } from "./colour";
 import { h, setAttributes, setText, sync } from "./dom";
 
 export const TOKEN = '[data-part="token"]';
+/** What arrows go through: words, and runs of words that are folded. */
+export const ITEM = `${TOKEN}, .mix-fold[data-units]`;
 
 const LETTER = /\p{L}/u;
 const RIGHT_TO_LEFT =
@@ -106,8 +108,9 @@ export function drawTokens(
   scale: Scale | null,
   hooks?: TokenHooks,
 ): void {
-  for (const fold of [...parent.querySelectorAll(":scope > .mix-fold")]) fold.remove();
-  let before = "";
+  for (const one of [...parent.querySelectorAll(":scope > .mix-fold, :scope > .mix-cut")])
+    one.remove();
+  let before: HTMLElement | null = null;
   const spans = sync(
     parent,
     units,
@@ -115,9 +118,14 @@ export function drawTokens(
     (span, index) => {
       const unit = state.layout.units[index] as Unit;
       drawToken(span, state, unit, index, reading, scale);
-      const joined = CLOSING.test(unit.text) || OPENING.test(before);
-      span.classList.toggle("mix-glued", unit.glued || joined);
-      before = unit.text;
+      const joined =
+        unit.glued || CLOSING.test(unit.text) || OPENING.test(before?.textContent ?? "");
+      const glued = joined && before !== null;
+      span.classList.toggle("mix-glued", glued);
+      // A line may only end where a word does.
+      before?.classList.toggle("mix-ends", !glued);
+      span.classList.add("mix-ends");
+      before = span;
       if (!hooks) return;
       span.hidden = hooks.folded?.has(index) ?? false;
       const c = state.layout.columnOf[index] ?? -1;
@@ -133,6 +141,11 @@ export function drawTokens(
       });
     },
   );
+  const { cut } = state.traits.model_info;
+  if (hooks && cut && units.at(-1) === state.layout.rows.at(-1))
+    parent.append(
+      h("span", { class: "mix-cut", role: "presentation" }, `${plural(cut, "token")} cut off`),
+    );
   if (!hooks?.folded?.size || !hooks.fold) return;
   let run: number[] = [];
   units.forEach((unit, i) => {

@@ -1,6 +1,6 @@
 /** One sentence on what a row of scores shows, with its unit, true of the method that made it. */
 
-import type { Says } from "../wire/types";
+import type { MethodEntry, Says } from "../wire/types";
 import { number, points, share, signed } from "./format";
 import { isOwn, type Reading, shareOf } from "./reading";
 import type { State } from "./state";
@@ -144,8 +144,7 @@ function signedWords(state: State, reading: Reading, kind: "adds" | "removal"): 
     const does = (c: number) => (value(c) > 0 ? "adds" : "takes");
     const to = (c: number) => (value(c) > 0 ? "to" : "from");
     const layer = state.reached(reading.method.id);
-    if (state.traits.aggregate === "layer" && reading.method.yields !== "scores")
-      words.push(plain(`In layer ${layer} alone, `));
+    words.push(plain(layersOf(state, reading.method, layer)));
     words.push(name(first));
     words.push(
       plain(` ${does(first)} ${signed(value(first))} ${to(first)} the score of ${target}`),
@@ -171,6 +170,15 @@ function signedWords(state: State, reading: Reading, kind: "adds" | "removal"): 
   const tail = beside.length > 0 ? `; ${beside.join(" and ")} ${stand} not coloured.` : ".";
   words.push(plain(tail));
   return words;
+}
+
+/** Which layers a sum is over, where not all of them. */
+function layersOf(state: State, method: MethodEntry, layer: number): string {
+  const alone = state.traits.aggregate === "layer";
+  if (method.yields === "scores") return "";
+  if (method.passed) return alone ? `At layer ${layer}, ` : "";
+  if (alone) return `In layer ${layer} alone, `;
+  return layer < state.layers - 1 ? `In layers 0 to ${layer}, ` : "";
 }
 
 export const inText = (said: Said) => said.map(({ text }) => text).join("");

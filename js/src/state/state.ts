@@ -72,7 +72,7 @@ export interface State {
   readonly smallSums: boolean;
   /** Maps of single layers by token, as far as they are there; `undefined` where not. */
   tokenMaps(id: string, upTo: number): (Float32Array | undefined)[];
-  shared(what: "heads" | "head_stats", layer?: number): Tensor | undefined;
+  shared(what: "heads" | "head_stats" | "mixing", layer?: number): Tensor | undefined;
   /** What heads score by a method: all of them summed over tokens, or a layer's by token. */
   byHead(id: string, layer?: number): Tensor | undefined;
   doneLayers(id: string): Set<number>;
@@ -186,6 +186,7 @@ export function derive(host: Host, store: Store): State {
     const yields = entry(id)?.yields;
     if (yields === "scores") return final();
     if (aggregate === "layer") return layerScores(id, at);
+    if (entry(id)?.passed) return final();
     if (at === layers - 1) {
       const own = final();
       if (own) return own;

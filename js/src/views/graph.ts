@@ -32,8 +32,8 @@ const ROUTE = 0.04;
 const ROUTE_WORDS =
   "In full colour: the routes, on which a token takes more than 4 % from another; pale: what else flows.";
 const NARROW = 600;
-/** The line for the table behind the picture, and the panel's edges. */
-const BESIDE_STAGE = 44;
+/** The panel's edges. */
+const EDGES = 14;
 
 export function graphView(element: HTMLElement, context: Context): View {
   const { listen, marks } = context;
@@ -145,8 +145,8 @@ export function graphView(element: HTMLElement, context: Context): View {
     if (!panel || root.hasAttribute("data-present")) return Number.POSITIVE_INFINITY;
     const around = root.offsetHeight - panel.offsetHeight;
     if (!(around > 0)) return Number.POSITIVE_INFINITY; // not laid out
-    const below = words.offsetHeight + clear.offsetHeight + BESIDE_STAGE;
-    return (root.offsetWidth < NARROW ? 760 : 640) - around - below;
+    const below = element.offsetHeight - stage.offsetHeight + EDGES;
+    return (root.offsetWidth < NARROW ? 754 : 634) - around - below;
   }
 
   function layOut(next: State): void {
@@ -273,9 +273,9 @@ export function graphView(element: HTMLElement, context: Context): View {
       show(words, words.textContent !== "");
       notice.update(null);
       show(clear, from !== null);
+      table.update(tableOf(next, picture, label));
       layOut(next);
       draw();
-      table.update(tableOf(next, picture, label));
     },
   };
 }

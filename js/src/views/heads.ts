@@ -7,7 +7,7 @@ import { createHeatmap } from "../kit/heatmap";
 import { createLegend } from "../kit/legend";
 import { moveWord } from "../kit/steps";
 import { createTable } from "../kit/table";
-import { number } from "../state/format";
+import { number, share } from "../state/format";
 import type { State } from "../state/state";
 import { quoted } from "../state/words";
 import type { Tensor } from "../wire/protocol";
@@ -200,7 +200,7 @@ export function headsView(element: HTMLElement, context: Context): View {
         square: true,
         maxHeight: 520,
       });
-      legend.update(scale, "attention weight");
+      legend.update(scale, "of its attention", share);
       table.update(
         shown.coarse
           ? null

@@ -3,19 +3,19 @@
 import { mapScale } from "../kit/colour";
 import type { Context, View } from "../kit/context";
 import { createHeatmap } from "../kit/heatmap";
-import { createLegend } from "../kit/legend";
 import { moveLayer, moveWord } from "../kit/steps";
 import { createTable } from "../kit/table";
-import { number, plural, share } from "../state/format";
+import { number, plural } from "../state/format";
 import type { State } from "../state/state";
-import { quoted, SIGNED } from "../state/words";
+import { quoted } from "../state/words";
+import { belowLayers } from "./layers-below";
 import { absent, breakAt, createNotice, withoutMaps } from "./shared";
 
 export function layersView(element: HTMLElement, context: Context): View {
   let state: State | undefined;
   let values = new Float32Array(0);
   const notice = createNotice(context);
-  const legend = createLegend();
+  const below = belowLayers();
   const table = createTable(context.signal);
   const heat = createHeatmap(
     context,
@@ -42,12 +42,12 @@ export function layersView(element: HTMLElement, context: Context): View {
     },
     false,
   );
-  element.append(notice.element, heat.element, legend.element, table.element);
+  element.append(notice.element, heat.element, ...below.elements, table.element);
 
   function hide(lack: { text: string; actions: { label: string; run(): void }[] }): void {
     notice.update(lack.text, lack.actions);
     heat.update(null);
-    legend.update(null, "");
+    below.hide();
     table.update(null);
   }
 
@@ -60,7 +60,11 @@ export function layersView(element: HTMLElement, context: Context): View {
         return hide(withoutMaps(next, context));
       }
       const cols = next.layout.cols;
-      const rows = Array.from({ length: next.layers }, (_, l) => next.scores(method.id, l)?.values);
+      const rows = Array.from(
+        { length: next.layers },
+        (_, l) =>
+          next.scores(method.id, l, method.passed ? "layer" : next.traits.aggregate)?.values,
+      );
       const done = rows.filter((row) => row !== undefined).length;
       if (done === 0) return hide(absent(next, context, method.id));
       notice.update(
@@ -90,14 +94,9 @@ export function layersView(element: HTMLElement, context: Context): View {
         colBreak: breakAt(next, cols),
         square: false,
         upward: true,
+        side: below.line(next),
       });
-      const shares = method.yields === "maps" && next.traits.aggregate === "rollout";
-      const what = shares ? `share of ${quoted(next.focusLabel)} in each layer` : "score";
-      legend.update(
-        scale,
-        scale.signed ? SIGNED : `${what}, one scale for all layers`,
-        shares && !scale.signed ? share : number,
-      );
+      below.update(next, method, scale);
       table.update({
         caption: summary,
         rowTitle: "layer",

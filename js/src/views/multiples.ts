@@ -5,6 +5,7 @@ import type { Context, View } from "../kit/context";
 import { h, setAttributes, setText, show, sync } from "../kit/dom";
 import { createLegend, type Legend } from "../kit/legend";
 import { createTable } from "../kit/table";
+import { number, share } from "../state/format";
 import type { State } from "../state/state";
 import { leftOutWords, othersWords, quoted } from "../state/words";
 import type { Aggregate, MethodEntry, Traits } from "../wire/types";
@@ -92,7 +93,9 @@ export function multiplesView(element: HTMLElement, context: Context): View {
         keys[i]?.update(mode === "methods" ? thumbnail.scale : null, "");
       });
       const signed = scale?.signed ? "orange speaks against, blue speaks for; " : "";
-      legend.update(scale, `${signed}one scale for all layers`);
+      const shares = method?.yields === "maps" && state.traits.aggregate === "rollout";
+      const write = shares && scale && !scale.signed ? share : number;
+      legend.update(scale, `${signed}one scale for all layers`, write);
       table.update(tableOf(state, shown));
     },
   };
@@ -105,7 +108,7 @@ function layeredOf(state: State): MethodEntry | undefined {
 }
 
 function captionOf(state: State, method: MethodEntry, mode: "layers" | "methods"): string {
-  const aggregate = drawn(state, method);
+  const aggregate = drawn(state, method, mode === "layers");
   const layered = mode === "layers" ? [method] : state.compared;
   const single =
     state.traits.aggregate === "sum" && layered.some((one) => drawn(state, one) !== "sum")
@@ -130,8 +133,9 @@ function captionOf(state: State, method: MethodEntry, mode: "layers" | "methods"
 }
 
 /** What a thumbnail can show of what is asked for. */
-function drawn(state: State, method: MethodEntry): Aggregate {
+function drawn(state: State, method: MethodEntry, layers = false): Aggregate {
   const { aggregate } = state.traits;
+  if (method.passed && layers) return "layer";
   return aggregate === "sum" && method.yields === "maps" && !state.smallSums ? "layer" : aggregate;
 }
 
@@ -139,6 +143,7 @@ function drawn(state: State, method: MethodEntry): Aggregate {
 function aboutMethod(state: State, method: MethodEntry): string {
   if (method.yields === "scores") return "final scores, no layers";
   const aggregate = drawn(state, method);
+  if (method.passed && aggregate !== "layer") return "relevance of the input";
   if (aggregate === "layer") return `layer ${state.layer} alone`;
   if (aggregate === "rollout" && method.yields === "maps")
     return `from the input up to layer ${state.layer}`;
@@ -147,7 +152,7 @@ function aboutMethod(state: State, method: MethodEntry): string {
 
 function layerThumbnails(state: State, context: Context, method: MethodEntry): Thumbnail[] {
   const layers = Array.from({ length: state.layers }, (_, l) => l);
-  const grids = layers.map((l) => valuesOf(state, method, l));
+  const grids = layers.map((l) => valuesOf(state, method, l, true));
   const all = new Float32Array(grids.reduce((sum, g) => sum + (g?.values.length ?? 0), 0));
   let at = 0;
   for (const grid of grids) {
@@ -203,8 +208,8 @@ function thumbnailScale(
     : mapScale(context.palette(), grid.values, signed, grid.cols);
 }
 
-function valuesOf(state: State, method: MethodEntry, layer: number) {
-  const aggregate = drawn(state, method);
+function valuesOf(state: State, method: MethodEntry, layer: number, layers = false) {
+  const aggregate = drawn(state, method, layers);
   if (method.yields === "maps") return state.thumbnail(method.id, aggregate, layer);
   const scores = state.scores(method.id, layer, aggregate);
   return scores && { rows: 1, cols: scores.values.length, values: scores.values };
@@ -268,7 +273,7 @@ function tableOf(state: State, shown: Thumbnail[]) {
     const id = thumbnail.open.method ?? state.traits.method;
     const layer = thumbnail.open.layer ?? state.layer;
     const entry = state.entry(id);
-    const scores = entry && state.scores(id, layer, drawn(state, entry));
+    const scores = entry && state.scores(id, layer, drawn(state, entry, !thumbnail.open.method));
     if (!scores) continue;
     rows.push(thumbnail.name);
     values.push(...scores.values);

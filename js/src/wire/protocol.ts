@@ -15,7 +15,8 @@ export type What =
   | "heads"
   | "head_stats"
   | "head_scores"
-  | "head_sums";
+  | "head_sums"
+  | "mixing";
 
 export interface Want {
   run: string;

@@ -108,6 +108,8 @@ export interface MethodEntry {
   family: string;
   yields: Yields;
   combine: Combine;
+  /** Layers pass on the same relevance: they are not added up. */
+  passed?: boolean;
   signed: boolean;
   /** What a score is a score of. */
   says: Says;

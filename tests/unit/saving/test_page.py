@@ -68,6 +68,7 @@ def test_it_holds_all_that_is_computed(tmp_path: Path) -> None:
     np.testing.assert_allclose(arrays[run, "scores", None, None], attcat.scores, rtol=1e-6)
     assert arrays["", "head_stats", None, None].shape[:2] == (4, view.model_info["heads"])
     assert ("", "heads", 3, None) in arrays
+    assert arrays["", "mixing", None, None].shape == (4, len(view.tokens))
     view.close()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mixwidget import explain
+from mixwidget import explain, mixing_ratios
 from mixwidget.errors import CancelledError, TextTooLongError, UnsupportedMethodError
 from mixwidget.methods.registry import forget, method
 from mixwidget.protocol import Request, Want, unpack
@@ -254,12 +254,13 @@ def test_a_late_view_is_told_all_it_asks_for() -> None:
             Want(run, "scores"),
             Want("", "heads", 1),
             Want("", "head_stats"),
+            Want("", "mixing"),
             Want(run, "layer", 99),
             Want("no-such-run", "layer", 0),
             Want(run, "layer_scores", 0),
         ]
         answers = recorder.answer(asked, need("late", *wants))
-        assert [content["kind"] for content in answers] == ["array"] * 9 + ["done"]
+        assert [content["kind"] for content in answers] == ["array"] * 10 + ["done"]
         assert [want["what"] for want in answers[-1]["missing"]] == [
             "layer",
             "layer",
@@ -279,6 +280,8 @@ def test_a_late_view_is_told_all_it_asks_for() -> None:
         assert heads.shape == (4, len(expected.tokens), len(expected.tokens))
         assert stats.shape == (3, 4, 6)
         np.testing.assert_allclose(stats[1, :, 0], [head.diagonal().mean() for head in heads], 1e-2)
+        ratios = mixing_ratios(given.model, TEXT, tokenizer=given.tokenizer)
+        np.testing.assert_allclose(by_name["mixing", None].ravel(), ratios["enc"], rtol=1e-5)
         assert (stats >= 0).all()
         assert (stats <= 1 + 1e-6).all()
 
