@@ -150,7 +150,7 @@ def make_page(
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)  # gzip
     packed = b"".join(packer.compress(data or b"") for _, data in messages)
     packed += packer.flush(zlib.Z_SYNC_FLUSH)
-    heads = [*_mixing(case), *_of_text(case, max(_BYTES - len(packed), _HEADS_BYTES))]
+    heads = _of_text(case, max(_BYTES - len(packed), _HEADS_BYTES))
     packed += b"".join(packer.compress(data or b"") for _, data in heads) + packer.flush()
     content = {
         "traits": _saved(traits, results, lean) | _models(traits, others),
@@ -267,20 +267,15 @@ def _rounded(message: Message) -> Message:
     return content, cut.astype("<u2").tobytes()
 
 
-def _mixing(case: Case) -> list[Message]:
-    """How much each token is of others, layer by layer."""
-    want = Want("", "mixing")
-    values = text_array(case, want)
-    return [] if values is None else [protocol.array(want, values)]
-
-
 def _of_text(case: Case, limit: int) -> list[Message]:
-    """What each head looks at, in about so many bytes; nothing if heads do not see all tokens."""
+    """Mixing ratios; and what each head looks at, in about so many bytes, if heads see all tokens."""
     case.trace()
     want = Want("", "head_stats")
     stats = text_array(case, want)
+    ratios = text_array(case, Want("", "mixing"))
+    mixing = [] if ratios is None else [protocol.array(Want("", "mixing"), ratios)]
     if stats is None:
-        return []
+        return mixing
     wants = [Want("", "heads", layer) for layer in range(len(stats))]
     heads = [values for w in wants if (values := text_array(case, w)) is not None]
     bytes_ = [_in_bytes(values) for values in heads]
@@ -288,7 +283,7 @@ def _of_text(case: Case, limit: int) -> list[Message]:
     if size > limit:
         most = max(16, int(heads[0].shape[-1] * (limit / size) ** 0.5))
         bytes_ = [_in_bytes(shrink(values, most)) for values in heads]
-    messages = [protocol.array(want, stats)]
+    messages = [*mixing, protocol.array(want, stats)]
     for one, (values, scale) in zip(wants, bytes_, strict=True):
         content = protocol.array(one, values[:0].astype("f4"))[0]
         content |= {"dtype": "u1", "shape": list(values.shape), "scale": scale}
