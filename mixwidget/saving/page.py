@@ -268,7 +268,7 @@ def _rounded(message: Message) -> Message:
 
 
 def _of_text(case: Case, limit: int) -> list[Message]:
-    """Mixing ratios; and what each head looks at, in about so many bytes, if heads see all tokens."""
+    """Mixing ratios; what each head looks at, in about so many bytes, if heads see all tokens."""
     case.trace()
     want = Want("", "head_stats")
     stats = text_array(case, want)
