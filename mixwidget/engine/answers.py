@@ -86,7 +86,10 @@ def answered(run: Run, made: Explanation, explain: Explain) -> Explanation:
     def step(t: int, foil: Any) -> Explanation:
         token = bare.tokens[places[t]].id
         target = token if foil is None else (token, foil)
-        return explain(Case(source, bare.prefix(places[t])), target)
+        made = explain(Case(source, bare.prefix(places[t])), target)
+        if foil is not None and made.target.index == (token, token):
+            raise InputError(f"foil is {foil!r}, which is the answer's own token there.")
+        return made
 
     def depend() -> np.ndarray[Any, Any]:
         return dependence_of(source, bare)

@@ -35,6 +35,10 @@ def is_many(text: Any) -> bool:
     """Whether these are several texts; what is neither one nor several is refused in words."""
     if isinstance(text, str | bytes | Mapping) or not isinstance(text, Iterable) or is_chat(text):
         return False
+    if isinstance(text, list | tuple) and any(isinstance(one, Mapping) for one in text):
+        first = next(i for i, one in enumerate(text) if not isinstance(one, Mapping) or
+                     "role" not in one)  # fmt: skip
+        raise InputError(f"Message {first} has no role; give each a role and a content.")
     if hasattr(text, "columns") or hasattr(text, "column_names"):
         known = getattr(text, "column_names", None) or getattr(text, "columns", [])
         raise InputError(

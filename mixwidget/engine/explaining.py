@@ -126,6 +126,8 @@ def explain(
     """
     if method is not None:  # a wrong name is cheaper to find before loading a model
         get_method(method).options(params)
+    if steps not in ("asked", "all"):
+        raise InputError(f'steps is {steps!r}; it can be "asked" or "all".')
     if not is_many(text):
         for_one(text_pairs=text_pairs, targets=targets)
         options = {"text_pair": text_pair, "truncate": truncate, "max_new_tokens": max_new_tokens}

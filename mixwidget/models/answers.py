@@ -57,6 +57,8 @@ def encode_question(
 
 def _answered(source: Source, encoding: Encoding, answer: Any, longest: int) -> Encoding:
     told: dict[str, Any] = {}
+    if isinstance(longest, bool) or not isinstance(longest, int) or longest < 1:
+        raise InputError(f"max_new_tokens is {longest!r}; it is how many tokens to write, from 1.")
     if answer is True:
         ids = greedy(source.shadowed(), encoding, longest)
         if not ids:
@@ -75,6 +77,10 @@ def _answered(source: Source, encoding: Encoding, answer: Any, longest: int) -> 
 def _checked(source: Source, answer: Any) -> list[int]:
     if hasattr(answer, "tolist"):
         answer = answer.tolist()
+    if hasattr(answer, "__index__") and not isinstance(answer, bool):
+        answer = [answer]
+    if isinstance(answer, list) and len(answer) == 1 and isinstance(answer[0], list):
+        answer = answer[0]  # a batch of one
     if not isinstance(answer, Sequence) or not answer:
         raise InputError(
             f"answer is {answer!r}; it can be a text, token ids, or True for the model's own."
@@ -92,9 +98,11 @@ def _spelt(source: Source, encoding: Encoding, answer: str) -> Spelt:
         raise InputError("answer is empty; give it a token, or leave it out.")
     tokenizer = source.tokenizer
     if isinstance(encoding.text, list):
-        ids = tuple(tokenizer(answer, add_special_tokens=False)["input_ids"])
+        ids = tuple(tokenizer(answer, add_special_tokens=False, verbose=False)["input_ids"])
+        if not ids:
+            raise InputError(f"answer {answer!r} is no token of this model; give it some words.")
         return Spelt(Spelling(answer, ids), {})
-    ways = spellings(tokenizer, answer)
+    ways = [way for way in spellings(tokenizer, answer) if way.ids]
     if not ways:
         raise InputError(f"answer {answer!r} holds tokens that this model does not know.")
     if len(ways) == 1:

@@ -103,8 +103,11 @@ def edit(source: Source, encoding: Encoding, target: Target, tokens: Sequence[in
     rows = [i - first for i in kept if i >= first]
     moved = _moved(target, rows, len(ids) - first)
     read = len(kept) - len(rows)  # tokens that are left to the encoder
-    begin = begin_token(source) if moved is None and target.kind == "answer" else None
-    if begin is not None and not first:  # nothing stands before the answer any more
+    empty = target.kind == "answer" and (not read if first else moved is None)
+    begin = begin_token(source) if empty else None
+    if begin is not None and first:  # nothing is left to the encoder
+        return Edit([begin, *(ids[i] for i in kept)], [0, *kept], moved, 1)
+    if begin is not None:  # nothing stands before the answer any more
         held = tuple(bisect_right(rows, row) for row in target.position)  # type: ignore[union-attr]
         return Edit([begin, *(ids[i] for i in kept)], [0, *kept], replace(target, position=held))
     return Edit([ids[i] for i in kept], kept, moved if read or not first else None, read)

@@ -243,6 +243,39 @@ def test_what_cannot_be_asked_is_refused_in_words(tiny: Any) -> None:
         explain(model, CHAT, "alti", **ask)
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"answer": " "}, "no token"),
+        ({"answer": 1.5}, "it can be a text"),
+        ({"answer": [9, 10_000]}, "not a token id"),
+        ({"answer": True, "max_new_tokens": 0}, "from 1"),
+        ({"answer": "it", "steps": "some"}, '"asked" or "all"'),
+    ],
+)
+def test_wrong_answers_are_refused_in_words(tiny: Any, given: dict[str, Any], said: str) -> None:
+    model, tokenizer = asked(tiny)
+    with pytest.raises(InputError, match=said):
+        explain(model, CHAT, "alti", tokenizer=tokenizer, **given)
+    with pytest.raises(InputError, match="Message 0 has no role"):
+        explain(model, [{"content": "it"}], "alti", tokenizer=tokenizer)
+
+
+def test_ids_in_any_form(tiny: Any) -> None:
+    model, tokenizer = asked(tiny)
+    forms = [9], (9,), 9, torch.tensor([9]), torch.tensor([[9]]), np.array([9])
+    made = [explain(model, CHAT, "alti", tokenizer=tokenizer, answer=form) for form in forms]
+    assert all([t.id for t in e.tokens[e.answer]] == [9] for e in made)
+    with pytest.raises(InputError, match="own token"):
+        explain(model, CHAT, "attcat", tokenizer=tokenizer, answer=[9]).step(0, foil=9)
+
+
+def test_dependence_where_nothing_is_left_to_the_encoder(tiny: Any) -> None:
+    model, tokenizer = asked(tiny, "bart", "Seq2SeqLM")
+    e = explain(model, "the film is bad", "alti", tokenizer=tokenizer, answer="it is good")
+    assert np.isfinite(e.dependence).all()
+
+
 def test_text_parts_are_joined(tiny: Any) -> None:
     model, tokenizer = asked(tiny)
     parts = [{"role": "user", "content": [{"type": "text", "text": "the film "},
