@@ -40,6 +40,7 @@ class Anatomy:
         decodes: it is an encoder and a decoder, which reads a text of its own.
         open: what its layers put out is added to the stream outside of them.
         known: what was found out in earlier passes.
+        reuses: whether it goes on from keys and values as if it had read all; None: not tried.
 
     Passes write into it: what was proved of a model, and that a spec did not fit it.
     """
@@ -51,6 +52,7 @@ class Anatomy:
     open: bool = False
     known: Known = field(default_factory=Known)
     proved: bool = False  # its recorded pass has been compared with the model's own
+    reuses: bool | None = None
     own_attention: bool = False  # its passes are made with the implementation it came with
     beside: dict[int, float] = field(default_factory=dict)  # layers that mix not by attention alone
     misfit: dict[int, float] = field(default_factory=dict)  # by how much a spec missed, by layer

@@ -18,6 +18,7 @@ from ..tokens import Target
 from .encode import Encoding
 from .gradients import read, source_batches
 from .readable import is_byte_level
+from .reuse import Work, on_prefixes
 from .source import Source
 from .thread import as_it_was
 from .trace import plain_output, takes
@@ -166,14 +167,21 @@ def predict(
     order.sort(key=lambda i: len(edits[i].ids))
     most = most_tokens(source) * (_LENGTHS if _keeps(source) else 1)
     limit = min(batch_tokens, most) if source_batches(source) else 0
-    done = 0
+    work = Work(
+        limit, pad_id(source), of, lambda some: _run(source, encoding, some, of), check, report
+    )
+    ready = on_prefixes(source, encoding, [edits[i] for i in order], work)
+    for i, value in ready.items():
+        values[order[i]] = value
+    order = [one for i, one in enumerate(order) if i not in ready]
+    done, all_ = len(ready), len(ready) + len(order)
     for chunk in chunks(order, [len(one.ids) for one in edits], limit):
         if check is not None:
             check()
         values[chunk] = _run(source, encoding, [edits[i] for i in chunk], of)
         done += len(chunk)
         if report is not None:
-            report(done / max(1, len(order)))
+            report(done / max(1, all_))
     return values
 
 

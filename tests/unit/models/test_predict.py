@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from mixwidget.engine import prepare
-from mixwidget.models import edit, predict
+from mixwidget.models import By, edit, predict
+from mixwidget.models.answers import bare_target
 from mixwidget.tokens import Target
 from tests.lib import tiny
 
@@ -53,3 +55,31 @@ def test_logits_only_where_they_are_read(
     handle.remove()
     assert np.allclose(few, all_, rtol=1e-5, atol=1e-12, equal_nan=True)
     assert spared < 0.7 * sum(sizes)
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2", "opt", "bloom", "gemma2"])
+@pytest.mark.parametrize("by", ["delete", "mask"])
+def test_what_stands_before_the_first_change_is_read_once(
+    family: str, by: By, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = tiny.tokenizer(pairs=False)
+    if family == "gpt2":  # what is removed is left out of attention
+        tokenizer.mask_token = tokenizer.unk_token = tokenizer.pad_token = None
+    model, lengths = tiny.model(family, "CausalLM"), list[int]()
+    table = model.get_input_embeddings()
+    table.register_forward_pre_hook(lambda _, given: lengths.append(given[0].shape[-1]))
+    case = prepare(model, TEXT, tokenizer=tokenizer, answer=[9, 8, 11])
+    target, n = bare_target(case.encoding), case.encoding.prompt
+    assert n is not None
+    gone = [(), *[(i,) for i in range(n)], (3, 4), (5, 6, 7), range(6, n), range(1, n)]
+    edits = [edit(case.source, case.encoding, target, one, by) for one in gone]
+    plain = predict(case.source, case.encoding, edits)
+    monkeypatch.setattr("mixwidget.models.reuse._WORTH", 2)
+    monkeypatch.setattr("mixwidget.models.reuse._SHARE", 0.0)
+    before = len(lengths)
+    found = predict(case.source, case.encoding, edits)
+    assert torch.allclose(found, plain, atol=1e-5)
+    cannot = family == "gemma2"  # a window forgets what stands before it
+    assert case.source.anatomy.reuses is not cannot
+    if not cannot:
+        assert min(lengths[before:]) < len(case.encoding.tokens) / 2
