@@ -8,6 +8,9 @@ written to OUT/build-seed. Students begin with the teacher's embeddings, which s
 and with some of its layers where shapes allow; head, order of the texts and dropout come from the
 seed. Builds: `bert`, `roberta` (positions from 2 on, one segment), `distilbert` (no segments, no
 pooler), `electra` (embeddings of a third of the width) and `gpt2` (causal, norms before).
+
+With --third FILE (a .jsonl of number agreement: `masked`, `target`, `foil`) there is a third class,
+of sentences that are no review, for metrics that compare classes.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import csv
 import json
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +39,8 @@ LAYERS = {
 }
 LENGTH = 64  # tokens of a training text; the rest is cut
 BATCH = 32
+
+THIRD = -1.0  # in the place of a share
 
 Texts = list[tuple[list[int], float]]
 
@@ -214,6 +219,21 @@ def save_tokenizer(tokenizer: Any, folder: Path, inputs: list[str]) -> None:
     settings.write_text(json.dumps({**kept, "tokenizer_class": "BertTokenizer"}, indent=2) + "\n")
 
 
+def goal(share: Tensor, classes: int) -> Tensor:
+    """[batch, classes] to learn: two of reviews, and the third of what is none."""
+    rows = torch.zeros(len(share), classes)
+    rows[:, 0], rows[:, 1] = 1 - share, share
+    if classes == 3:
+        rows[share == THIRD] = torch.tensor([0.0, 0.0, 1.0])
+    return rows
+
+
+def plain(path: Path) -> list[tuple[str, float]]:
+    """Sentences of number agreement with the mask filled."""
+    rows = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
+    return [(row["masked"].replace("[MASK]", row["target"]), THIRD) for row in rows]
+
+
 def train(student: Any, texts: Texts, seed: int, rate: float, epochs: int) -> None:
     """Soft labels; the word embeddings stay as they are."""
     student.get_input_embeddings().weight.requires_grad_(False)
@@ -226,7 +246,7 @@ def train(student: Any, texts: Texts, seed: int, rate: float, epochs: int) -> No
     for _ in range(epochs):
         for ids, mask, share in batches(texts, rng):
             logits = student(input_ids=ids, attention_mask=mask).logits
-            loss = nn.functional.cross_entropy(logits, torch.stack([1 - share, share], 1))
+            loss = nn.functional.cross_entropy(logits, goal(share, logits.shape[-1]))
             loss.backward()
             nn.utils.clip_grad_norm_(own, 1.0)
             optimiser.step()
@@ -248,6 +268,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--texts", type=int, default=16000, help="training texts, drawn once")
     parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--third", type=Path, help="sentences of a third class")
     given = parser.parse_args()
     torch.set_num_threads(1)
     tokenizer = transformers.AutoTokenizer.from_pretrained(given.teacher)
@@ -255,7 +276,7 @@ def main() -> None:
         given.teacher, dtype=torch.float32
     ).eval()
 
-    def encoded(rows: list[tuple[str, int]]) -> Texts:
+    def encoded(rows: Sequence[tuple[str, float]]) -> Texts:
         ids = tokenizer([text for text, _ in rows], truncation=True, max_length=LENGTH).input_ids
         return [(one, float(label)) for one, (_, label) in zip(ids, rows, strict=True)]
 
@@ -268,6 +289,13 @@ def main() -> None:
     told = accuracy(teacher, encoded(dev))
     print(f"teacher: dev {told:.3f}, {len(texts)} texts, {time.time() - began:.0f} s", flush=True)
     labels = {"id2label": teacher.config.id2label, "label2id": teacher.config.label2id}
+    if given.third:
+        texts += encoded(plain(given.third)[: len(texts) // 2])
+        names = [*labels["id2label"].values(), "NO REVIEW"]
+        labels = {
+            "id2label": dict(enumerate(names)),
+            "label2id": {n: i for i, n in enumerate(names)},
+        }
     for seed in given.seeds:
         for name in given.builds:
             began = time.time()
