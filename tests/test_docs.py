@@ -60,6 +60,34 @@ def test_what_the_page_on_choosing_says() -> None:
     assert named <= set(scope["table"].index)
 
 
+@pytest.mark.parametrize("page", ["own-model.md", "verdict.md"])
+def test_pages_that_run_as_written(page: str) -> None:
+    scope: dict[str, Any] = {}
+    for number, code in enumerate(blocks(page, "python")):
+        exec(compile(code, f"{page}, block {number}", "exec"), scope)
+
+
+def test_the_page_on_language_models_runs() -> None:
+    from tests.lib import tiny
+
+    model, tokenizer = tiny.model("llama", "CausalLM"), tiny.tokenizer()
+    tokenizer.chat_template = "{% for m in messages %}[CLS] {{ m['content'] }} {% endfor %}"
+    scope: dict[str, Any] = {"model": model, "tokenizer": tokenizer}
+    (code,) = blocks("language-models.md", "python")
+    exec(compile(code, "language-models.md", "exec"), scope)
+    e = scope["e"]
+    assert e.matrix.shape == (len(e.dependence), len(e.tokens))
+    assert e.by("sentences").names[:2] == ["Anna has the red box.", "Tom has the blue one."]
+
+
+def test_the_page_on_language_models_names_methods() -> None:
+    text = (DOCS / "language-models.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    ids = {entry.id for entry in all_methods()}
+    assert {"attn_lrp", "alti", "blank_out", "shapley", "context_cite"} <= named & ids
+
+
 def test_the_plan_for_classes_names_notebooks_that_are_there() -> None:
     named = set(re.findall(r"`(\d\d_\w+)`", (DOCS / "teaching.md").read_text(encoding="utf-8")))
     assert named == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}

@@ -56,7 +56,7 @@ def run(path: Path, more: Sequence[str] = ()) -> nbformat.NotebookNode:
     before, *after = (nbformat.v4.new_code_cell(code) for code in (SETUP, SETTLE, *more))
     notebook.cells = [before, *notebook.cells, *after]
     client = NotebookClient(
-        notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": str(FOLDER)}}
+        notebook, timeout=900, kernel_name="python3", resources={"metadata": {"path": str(FOLDER)}}
     )
     client.execute()
     notebook.cells = notebook.cells[1 : 1 + count]
