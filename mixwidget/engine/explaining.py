@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..errors import InputError
 from ..explanation import Explanation, Failure
@@ -14,6 +14,14 @@ from .asked import asked, count_of, for_one, is_many
 from .many import Errors, Keep, Many, Result
 from .verbs import explain_case, prepare
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ..methods import Options
+
+# Arguments whose names are options of some methods too, with what they may be here.
+_ALSO_OPTIONS = {"steps": ("asked", "all"), "keep": ("all", "scores")}
+
 Progress = bool | Callable[[int, int | None], object]
 
 
@@ -21,7 +29,7 @@ Progress = bool | Callable[[int, int | None], object]
 def explain(
     model: Any,
     text: str | list[dict[str, Any]],
-    method: MethodId | str | None = None,
+    method: MethodId | None = None,
     *,
     tokenizer: Any = None,
     text_pair: str | None = None,
@@ -30,8 +38,8 @@ def explain(
     truncate: bool = False,
     answer: Any = None,
     max_new_tokens: int = 64,
-    steps: Literal["asked", "all"] = "asked",
-    **params: Any,
+    steps: Literal["asked", "all"] | int = "asked",
+    **params: Unpack[Options],
 ) -> Explanation: ...
 
 
@@ -39,7 +47,7 @@ def explain(
 def explain(
     model: Any,
     text: Iterable[Any],
-    method: MethodId | str | None = None,
+    method: MethodId | None = None,
     *,
     tokenizer: Any = None,
     text_pair: Any = None,
@@ -50,8 +58,8 @@ def explain(
     truncate: bool = False,
     errors: Literal["raise"] = "raise",
     progress: Progress = False,
-    keep: Keep = "all",
-    **params: Any,
+    keep: Keep | float = "all",
+    **params: Unpack[Options],
 ) -> list[Explanation]: ...
 
 
@@ -59,7 +67,7 @@ def explain(
 def explain(
     model: Any,
     text: Iterable[Any],
-    method: MethodId | str | None = None,
+    method: MethodId | None = None,
     *,
     tokenizer: Any = None,
     text_pair: Any = None,
@@ -70,7 +78,35 @@ def explain(
     truncate: bool = False,
     errors: Literal["row"],
     progress: Progress = False,
-    keep: Keep = "all",
+    keep: Keep | float = "all",
+    **params: Unpack[Options],
+) -> list[Result]: ...
+
+
+@overload  # methods of one's own, whose options nobody knows
+def explain(
+    model: Any, text: str | list[dict[str, Any]], method: str | None = None, **params: Any
+) -> Explanation: ...
+
+
+@overload
+def explain(
+    model: Any,
+    text: Iterable[Any],
+    method: str | None = None,
+    *,
+    errors: Literal["raise"] = "raise",
+    **params: Any,
+) -> list[Explanation]: ...
+
+
+@overload
+def explain(
+    model: Any,
+    text: Iterable[Any],
+    method: str | None = None,
+    *,
+    errors: Literal["row"],
     **params: Any,
 ) -> list[Result]: ...
 
@@ -89,10 +125,10 @@ def explain(
     truncate: bool = False,
     errors: Errors = "raise",
     progress: Progress = False,
-    keep: Keep = "all",
+    keep: Keep | float = "all",
     answer: Any = None,
     max_new_tokens: int = 64,
-    steps: Literal["asked", "all"] = "asked",
+    steps: Literal["asked", "all"] | int = "asked",
     **params: Any,
 ) -> Explanation | list[Explanation] | list[Result]:
     """Explain a text, or many: how its tokens mix, or which of them drove the prediction.
@@ -124,10 +160,9 @@ def explain(
     >>> [word for word, score in e.word_scores]
     ['[CLS]', 'not', 'bad', '[SEP]']
     """
+    own = _meant(method, params, steps=steps, keep=keep)
     if method is not None:  # a wrong name is cheaper to find before loading a model
         get_method(method).options(params)
-    if steps not in ("asked", "all"):
-        raise InputError(f'steps is {steps!r}; it can be "asked" or "all".')
     if not is_many(text):
         for_one(text_pairs=text_pairs, targets=targets)
         options = {"text_pair": text_pair, "truncate": truncate, "max_new_tokens": max_new_tokens}
@@ -137,7 +172,7 @@ def explain(
             check_asked(target, focus)
         if is_pair(answer):
             made = _rather(source, text, named, answer, options, params)
-            return _told(made, why, steps)
+            return _told(made, why, own["steps"])
         case = prepare(source, text, answer=answer, **options)
         try:
             made = explain_case(case, named, target=target, focus=focus, **params)
@@ -146,13 +181,13 @@ def explain(
                 raise
             case = prepare(source, text, answer=target, **options)
             made = explain_case(case, named, **params)
-        return _told(made, why, steps)
+        return _told(made, why, own["steps"])
     if answer is not None:
         raise InputError("answer is for one text; explain several one after the other.")
     each = asked(text, text_pair if text_pairs is None else text_pairs, target, targets)
     source = open_source(model, tokenizer)
     named = recommended(source)[0] if method is None else method
-    many = Many(source, named, focus, truncate, params, errors, keep)
+    many = Many(source, named, focus, truncate, params, errors, own["keep"])
     return list(shown(many.explained(each), count_of(text), progress))
 
 
@@ -178,6 +213,20 @@ def _rather(
     cases = [prepare(source, text, answer=one, **options) for one in pair]
     made, against = (explain_case(case, method, **params) for case in cases)
     return contrasted(made, against, signed and entry.class_specific)
+
+
+def _meant(method: str | None, params: dict[str, Any], **given: Any) -> dict[str, Any]:
+    """Arguments whose names are options of some methods too: a value that is none of ours goes to
+    the method, if it has such an option."""
+    options = set() if method is None else {param.name for param in get_method(method).params}
+    for name, value in given.items():
+        ours = _ALSO_OPTIONS[name]
+        if isinstance(value, str) and value in ours:
+            continue
+        if name not in options:
+            raise InputError(f"{name} is {value!r}; it can be {' or '.join(map(repr, ours))}.")
+        params[name], given[name] = value, ours[0]
+    return given
 
 
 def shown(results: Iterator[Result], total: int | None, progress: Progress) -> Iterator[Result]:

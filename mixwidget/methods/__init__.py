@@ -15,7 +15,7 @@ from .context_cite import logits_of, removals
 from .defined import check_defined
 from .formulas import formula_lines, mathml
 from .head_masks import head_masks
-from .ids import MethodId
+from .ids import MethodId, Options
 from .masks import HeadMasks
 from .recommended import first_choices, recommended
 from .registry import ONE_BACK, Method, all_methods, get_method
@@ -29,6 +29,7 @@ __all__ = [
     "HeadMasks",
     "Method",
     "MethodId",
+    "Options",
     "Run",
     "all_methods",
     "check_defined",

@@ -1,8 +1,8 @@
-"""The ids of the methods, for editors to complete; a test compares them with the registry."""
+"""Ids and options of the methods, for editors to complete; compared with the registry by a test."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, TypedDict
 
 MethodId = Literal[
     "raw_attention",
@@ -42,3 +42,30 @@ MethodId = Literal[
     "shapley",
     "context_cite",
 ]
+
+
+class Options(TypedDict, total=False):
+    """What the methods' options are called, and what they may be. `steps` (of
+    `integrated_gradients`) and `keep` (of `context_cite`) are arguments of `explain` too."""
+
+    activation: Literal["slope", "gradient"]
+    alpha: float
+    as_released: bool
+    at: Literal["embedding", "layers"]
+    bias: Literal["absdot", "norm", "equal", "none"]
+    by: Literal["mask", "unk", "pad", "delete"]
+    distance: Literal["cosine", "euclidean", "spearman"]
+    features: Literal["output", "input"]
+    head: int | None
+    ln2: bool
+    mask: Any
+    norm: Literal["l2", "mean", "sum"]
+    normalise: bool
+    of: Literal["logit", "probability"]
+    p: Literal[1, 2]
+    permutations: int
+    samples: int | None
+    seed: int
+    units: Any
+    with_init: bool
+    zero_focus: bool

@@ -11,7 +11,7 @@ import torch
 
 import mixwidget
 from mixwidget import demo, explain, methods, stream
-from mixwidget.errors import UnsupportedMethodError
+from mixwidget.errors import InputError, UnsupportedMethodError
 from mixwidget.methods.registry import all_methods, get_method
 from tests.lib import tiny
 
@@ -217,3 +217,17 @@ def test_only_what_is_bound_to_a_focus_changes_with_it(id):
         np.testing.assert_allclose(first.with_focus(3).scores, second.scores, atol=1e-6)
     if "zero_focus" in first.params:
         assert get_method(id).bound_to_focus({**first.params, "zero_focus": True})
+
+
+def test_options_that_are_called_as_arguments_are(loaded):
+    model, tokenizer = loaded
+    e = explain(model, "not bad", "integrated_gradients", tokenizer=tokenizer, steps=3)
+    assert e.params["steps"] == 3
+    (e,) = explain(model, ["not bad"], "integrated_gradients", tokenizer=tokenizer, steps=3)
+    assert e.params["steps"] == 3
+    llama = tiny.model("llama", "CausalLM")
+    asked = {"tokenizer": tiny.tokenizer(pairs=False), "answer": "it is", "samples": 4}
+    e = explain(llama, "the film is. it was.", "context_cite", keep=0.25, **asked)
+    assert e.params["keep"] == 0.25
+    with pytest.raises(InputError, match="steps is 3; it can be 'asked' or 'all'"):
+        explain(model, "not bad", "alti", tokenizer=tokenizer, steps=3)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
-from typing import get_args
+from typing import get_args, get_type_hints
 from xml.etree import ElementTree
 
 import mixwidget
 from mixwidget import methods
-from mixwidget.methods import MethodId, all_methods, formula_lines
+from mixwidget.methods import MethodId, Options, all_methods, formula_lines
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -41,6 +42,18 @@ def test_editors_complete_every_id() -> None:
     assert list(get_args(MethodId)) == own
     for function in (mixwidget.explain, mixwidget.stream, mixwidget.explain_frame):
         assert "MethodId" in function.__annotations__["method"]
+
+
+def test_editors_complete_every_option() -> None:
+    own = [entry for entry in all_methods() if entry.run.__module__.startswith("mixwidget.")]
+    params = [param for entry in own for param in entry.params]
+    known = get_type_hints(Options)
+    named = inspect.signature(mixwidget.explain).parameters
+    assert set(known) == {param.name for param in params} - set(named)
+    for param in params:
+        of = get_args(known.get(param.name))
+        if param.choices and not isinstance(param.default, bool):
+            assert set(param.choices) <= set(of), param.name
 
 
 def test_every_method_says_what_its_scores_are() -> None:

@@ -35,7 +35,7 @@ def test_tensorboard(e: Explanation, kind: str, tmp_path: Path) -> None:
 
 
 def test_mlflow(e: Explanation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # a database needs more than the skinny one
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # a database needs more
     mlflow: Any = pytest.importorskip("mlflow", reason="mlflow is not installed")
     mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
     with mlflow.start_run() as run:
