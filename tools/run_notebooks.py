@@ -90,8 +90,8 @@ def static(outputs: list[Any]) -> list[Any]:
 
 
 def without_places(text: str) -> str:
-    """Where a warning was raised is a file of this run; what it says is kept."""
-    return re.sub(r"^\S*[/\\]ipykernel_\d+[/\\]\d+\.py:\d+: ", "", text, flags=re.MULTILINE)
+    """Where a warning was raised is a place on this machine; what it says is kept."""
+    return re.sub(r"^\S+\.py:\d+: (\w+: .*\n)(  .*\n)?", r"\1", text, flags=re.MULTILINE)
 
 
 def without_style(html: str) -> str:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from ..blocks import Attention, BlockSpec, Known
 from ..errors import MixwidgetError, UnsupportedModelError
 from .again import always_hooked, first_tensor, hidden_of
-from .families import spec_for
+from .families import registered, spec_for
 from .shadow import shadow
 from .tap import Watching
 from .trace import base_of, plain_output
@@ -56,15 +56,18 @@ class Anatomy:
     own_attention: bool = False  # its passes are made with the implementation it came with
     beside: dict[int, float] = field(default_factory=dict)  # layers that mix not by attention alone
     misfit: dict[int, float] = field(default_factory=dict)  # by how much a spec missed, by layer
+    said: Any = None  # what the table of families had when it was found
 
 
 _anatomies: weakref.WeakKeyDictionary[nn.Module, Anatomy] = weakref.WeakKeyDictionary()
 
 
 def anatomy_of(model: nn.Module) -> Anatomy:
-    """Of the user's model; found once."""
-    if model not in _anatomies:
+    """Of the user's model; found once, and anew when its family has been taught anew."""
+    said = registered(getattr(model, "config", None))
+    if model not in _anatomies or _anatomies[model].said is not said:
         _anatomies[model] = _anatomy(model)
+        _anatomies[model].said = said
     return _anatomies[model]
 
 

@@ -275,11 +275,16 @@ def register_family(model_type: str, spec: Spec, *, replace: bool = False) -> No
     _FAMILIES[model_type] = spec
 
 
+def registered(config: Any) -> Spec | None:
+    """What the table of families has for a model, by its config."""
+    return _FAMILIES.get(getattr(config, "model_type", None) or "")
+
+
 def spec_for(config: Any) -> BlockSpec:
     """The block spec of a model, by its config."""
-    model_type = getattr(config, "model_type", None)
-    spec = _FAMILIES.get(model_type or "")
+    spec = registered(config)
     if spec is None:
+        model_type = getattr(config, "model_type", None)
         raise UnsupportedModelError(
             f"Models of type {model_type!r} are not among the families known here: "
             f"{', '.join(families())}. To add one, see mixwidget.register_family."

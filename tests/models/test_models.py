@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 
+from mixwidget import explain
 from mixwidget.blocks import BlockSpec, vector_norms
 from mixwidget.engine import prepare
 from mixwidget.errors import UnsupportedModelError
@@ -235,3 +238,16 @@ def test_what_is_no_attention_is_left_alone():
     with Watching(lambda found: seen.append(found), {6}):
         torch.matmul(torch.randn(1, 6, 4).softmax(-1), torch.randn(1, 4, 8))
     assert not seen
+
+
+def test_a_family_taught_anew_is_read_anew(monkeypatch):
+    model = tiny.model("bert")
+    right = spec_for(model.config)
+    monkeypatch.setitem(_FAMILIES, "bert", right)
+    register_family("bert", right.but(wiring="pre"), replace=True)
+    with pytest.warns(UserWarning, match="The spec is not used"):
+        explain(model, TEXT, "alti", tokenizer=tiny.tokenizer())
+    register_family("bert", right, replace=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        explain(model, TEXT, "alti", tokenizer=tiny.tokenizer())
