@@ -74,8 +74,8 @@ def notebooks_page() -> str:
         "",
         "Nine notebooks for a class or for oneself, each read in ten minutes, with questions and "
         "exercises ([solutions](solutions.md)). They run offline, the last with a small chat model "
-        "of PyPI, all others with the embedded model; a cell in each shows the same with a model of "
-        "the hub. They are in the folder `notebooks` of a checkout, and `make demo` opens "
+        "of PyPI, all others with the embedded model; a cell in each shows the same with a model "
+        "of the hub. They are in the folder `notebooks` of a checkout, and `make demo` opens "
         "JupyterLab there.",
         "",
         "| | | file |",

@@ -24,7 +24,7 @@ from tools.clean_notebooks import ROOT, cleaned
 
 FOLDER = ROOT / "notebooks"
 DPI = 72  # drawn small: a picture that is made smaller afterwards has twice the bytes
-COLOURS = 24
+COLOURS = 48
 WIDGET = "application/vnd.jupyter.widget-view+json"
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
@@ -45,6 +45,7 @@ from mixwidget import MixView as _View
 for _view in [one for one in _instances.values() if isinstance(one, _View)]:
     _view.wait(120)
     _view._picture.refresh()
+    _view._picture._publish(update=True)  # also what a timer has drawn and not yet shown
 """
 
 
