@@ -27,6 +27,7 @@ from ..errors import MixwidgetError
 from ..explanation import plain_text
 from ..protocol import PUSH_TOKENS, Message, Want, shrink
 from ..session import Result, describe, logger, text_array
+from .traits import traits_of
 
 if TYPE_CHECKING:
     from ..explanation import Explanation
@@ -51,29 +52,6 @@ _READY = {
 }
 _STEPS = ("curve", "random")
 _ABSENT = "It was not computed when this page was saved; that needs the notebook."
-
-
-def traits_of(case: Case, explanations: list[Explanation]) -> dict[str, Any]:
-    """Traits as a view would have them, for explanations made without one."""
-    from ..models import resolve_target
-
-    first, *others = explanations
-    predicted = resolve_target(None, case.source, case.encoding, case.trace().output, first.focus)
-    answer = describe.read_at(case, first.target)
-    info = describe.model_info(case, predicted, first.focus, answer, case.known_errors())
-    return {
-        "text": case.encoding.text,
-        "text_pair": case.encoding.text_pair or "",
-        "method": first.method,
-        "compared": [one.method for one in others][:4],
-        "params": {one.method: one.params for one in explanations},
-        "focus": first.focus,
-        "target": None if first.target.index == predicted.index else first.target.index,
-        "layer": info["layers"] - 1,
-        "model_info": info,
-        "tokens": describe.tokens(case.encoding),
-        "catalogue": describe.catalogue(case, predicted),
-    }
 
 
 def measured(

@@ -1,7 +1,7 @@
 """The worker's side of the widget; knows no widget."""
 
 from . import describe
-from .answering import EMPTY_REPLY
+from .answering import EMPTY_REPLY, reply_of
 from .describe import EMPTY_MODEL, plain
 from .inbox import Wish
 from .opening import find_openers
@@ -25,5 +25,6 @@ __all__ = [
     "logger",
     "open_session",
     "plain",
+    "reply_of",
     "text_array",
 ]

@@ -13,7 +13,7 @@ from .inbox import Wish
 from .telling import Teller
 
 if TYPE_CHECKING:
-    from ..models import Choice, Encoding, Source
+    from ..models import Case, Choice, Encoding, Source
 
 # How an answer came to be: it is being written, is whole, was stopped, or is as long as it may be.
 WRITING, READY, STOPPED, FULL = "writing", "ready", "stopped", "full"
@@ -214,6 +214,16 @@ class Answering:
 
     def forget(self, wish: Wish) -> None:
         self._cache.drop(key_of(wish))
+
+
+def reply_of(case: Case) -> dict[str, Any]:
+    """The answer of a text that was explained without a session, as the browser shows it."""
+    from ..models import choices
+
+    if case.encoding.answer is None:
+        return dict(EMPTY_REPLY)
+    found = choices(case.source, case.encoding)
+    return Reply(case.encoding, state=READY, offer=False, choices=found).told()
 
 
 def key_of(wish: Wish) -> tuple[str, str]:

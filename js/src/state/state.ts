@@ -304,7 +304,7 @@ export function derive(host: Host, store: Store): State {
     leftOut: ticked.slice(MOST_SHOWN),
     measured,
     label,
-    focusLabel: label(layout.focus),
+    focusLabel: whole && !away ? WHOLE : label(layout.focus),
     targetLabel,
     probability: whole ? null : (target?.probability ?? null),
     answer,

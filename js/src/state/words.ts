@@ -54,7 +54,11 @@ export function captionOf(
   const focus = quoted(state.focusLabel);
   if (view === "map") {
     const all = said.replace(`into ${focus}`, "into each token");
-    return `${all} One row per token; the outlined row is ${focus}.`;
+    const rows =
+      state.whole && !state.away
+        ? `${focus} is the mean of the rows that predict its tokens`
+        : `the outlined row is ${focus}`;
+    return `${all} One row per token; ${rows}.`;
   }
   if (view !== "layers") return said;
   if (state.traits.aggregate === "layer") return `What went into ${focus} in each layer alone.`;

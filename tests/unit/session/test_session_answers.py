@@ -10,8 +10,10 @@ import pytest
 from mixwidget import explain
 from mixwidget.errors import InputError
 from mixwidget.models import Source, open_source
+from mixwidget.protocol import Want, unpack
 from tests.lib import tiny
-from tests.lib.sessions import gate, session, until, wish
+from tests.lib.sessions import gate, need, session, until, wish
+from tests.unit.session.test_session import run_id
 
 TEMPLATE = (
     "{% for m in messages %}[CLS] {{ m['role'] }} {{ m['content'] }} [SEP] {% endfor %}"
@@ -46,6 +48,13 @@ def test_a_step_is_the_prefix_explained_alone_and_the_whole_is_the_engines() -> 
             whole = explain(given, CHAT, method, answer=ANSWER)
             np.testing.assert_allclose(found.scores, whole.scores, atol=1e-5)
             assert found.answer == whole.answer
+        # Of a long text the browser asks for the rows of each layer: of an answer their mean.
+        read = recorder.values["model_info"]["answer"]
+        given_rows = Want(run_id(recorder, "alti"), "rows", of="rollout", focus=read)
+        content = recorder.answer(made, need("rows", given_rows))[0]
+        sent = next(data for one, data in recorder.messages if one is content)
+        mixed = explain(given, CHAT, "alti", answer=ANSWER)
+        np.testing.assert_allclose(unpack(content, sent)[-1], mixed.scores, atol=1e-3)
         told = recorder.values["reply"]
         assert [one["text"] for one in told["tokens"]] == ANSWER.split()
         assert recorder.values["model_info"]["whole"]

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from traitlets import TraitError
 
-from mixwidget import MixView, explain
+from mixwidget import MixView, engine, explain
 from mixwidget.errors import InputError
+from mixwidget.saving import page_of
+from mixwidget.saving.traits import traits_of
 from tests.lib import tiny
 from tests.unit.session.test_session_answers import ANSWER, CHAT, chatting
 
@@ -56,6 +58,17 @@ def test_a_chat_opens_with_the_answer_and_every_token_can_be_asked_about(tmp_pat
         assert view.reply["text"].split() == ANSWER.split()
     finally:
         view.close()
+
+
+def test_a_page_without_a_view_holds_the_answer_too() -> None:
+    case = engine.prepare(GIVEN, CHAT, answer=ANSWER)
+    traits = traits_of(case, [engine.explain_case(case, "alti")])
+    assert traits["model_info"]["whole"]
+    assert traits["view"] == "answer"
+    assert traits["target"] is None
+    assert [one["text"] for one in traits["reply"]["tokens"]] == ANSWER.split()
+    assert not traits["reply"]["offer"]
+    assert b"LlamaFor" in page_of(case, [engine.explain_case(case, "alti")], progress=False)
 
 
 def test_a_text_of_a_model_that_writes_is_offered_an_answer() -> None:
