@@ -5,12 +5,14 @@
 
 Tiny models with random weights, in float32, each type in a process of its own. What counts is the
 balance: the target's logit against what the tokens get and what is known to belong to none of them
-(biases, the softmax), relative to the sum of the absolute values.
+(biases, the softmax), relative to the sum of the absolute values; of the older relevance rules
+the share of relevance that no layer may lose.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import warnings
 from collections.abc import Sequence
@@ -20,7 +22,7 @@ from pathlib import Path
 from benchmarks import shrunk
 from benchmarks.breadth import PREFIX, TEXT, in_processes, warm_up
 
-METHODS = ("attn_lrp", "cp_lrp", "logit", "alti_logit", "decompx", "ifr")
+METHODS = ("attn_lrp", "cp_lrp", "logit", "alti_logit", "decompx", "ifr", "lrp", "transatt")
 NEAR = 1e-4
 
 
@@ -80,6 +82,9 @@ def examined(model_type: str, task: str, methods: Sequence[str] = METHODS) -> Ba
         if method == "ifr":
             found.error[method] = float(abs(made.maps.sum(-1) - 1).max())
             continue
+        if method in ("lrp", "transatt"):
+            found.error[method] = max(abs(total - 1) for total in made.info["conservation"])
+            continue
         found.error[method] = made.info["balance"]["error"]
         found.unmet = sorted({*found.unmet, *made.info.get("rules", {}).get("unmet", ())})
     return found
@@ -91,15 +96,17 @@ def main(arguments: list[str] | None = None) -> list[Balanced]:
     parser.add_argument("types", nargs="*")
     parser.add_argument("--json", type=Path, help="every outcome in full")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--methods", nargs="*", default=METHODS)
     given = parser.parse_args(arguments)
     warm_up()
+    examine = functools.partial(examined, methods=given.methods)
     tasks = list(shrunk.HEADS) if given.task == "all" else [given.task]
     jobs = [(t, k) for k in tasks for t in shrunk.types(k) if not given.types or t in given.types]
-    outcomes = in_processes(examined, jobs, Balanced, given.workers)
+    outcomes = in_processes(examine, jobs, Balanced, given.workers)
     for task in tasks:
         mine = [one for one in outcomes if one.task == task and not one.built]
         print(f"== {task}: {len(mine)} types")
-        for method in METHODS:
+        for method in given.methods:
             ran = [one for one in mine if method in one.error]
             near = sum(one.error[method] < NEAR for one in ran)
             refused = sum(method in one.refused for one in mine)

@@ -40,12 +40,9 @@ class BlockSpec:
         gate_up: one projection that gives gate and up, in this order, joined.
         norm_offset: added to the norms' weights (Gemma keeps gamma - 1).
         causal: whether a token sees only what comes before it.
-        by_hand: attention is computed without transformers' interface; see `watch`.
         decoder: the block that its decoder's layers begin with, in an encoder-decoder.
         cross: the block that follows in the same layer and looks at the encoder. The block
             before it has no feed-forward (`down` is None).
-        query, key, value: the projections of attention, where it is plain (heads side by side,
-            no rotation): relevance methods follow them. `qkv` is one that gives all three.
     """
 
     layers: str
@@ -62,13 +59,8 @@ class BlockSpec:
     after2: str | None = None
     norm_offset: float = 0.0
     causal: bool = False
-    by_hand: bool = False
     decoder: BlockSpec | None = None
     cross: BlockSpec | None = None
-    query: str | None = None
-    key: str | None = None
-    value: str | None = None
-    qkv: str | None = None
 
     def but(self, **changes: Any) -> BlockSpec:
         """The same with some places changed: most families differ from another in little."""

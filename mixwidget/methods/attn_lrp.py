@@ -6,13 +6,11 @@ import warnings
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor
 
-from ..errors import UnsupportedMethodError
 from ..explanation import Part
 from ..models import Activation, Attribution, attribute, graph_is_large
 from .registry import method
-from .run import IMBALANCE, Run
+from .run import IMBALANCE, Run, blocks_of
 
 _HALF_BALANCE = 5e-2  # of models in half precision
 
@@ -31,28 +29,10 @@ def _relevance(run: Run, attention: bool, activation: Activation = "slope") -> I
     run.report(1.0)
     run.info |= {"balance": found.balance, "rules": found.rules}
     warn_of_imbalance(run, found)
-    for layer, scores in enumerate(_of_blocks(run, found)):
-        yield run.part(layer, scores=scores)
+    for layer, scores in enumerate(found.layers):
+        for block in blocks_of(run, found.sides, layer):
+            yield run.part(block, scores=scores)
     yield run.final(found.inputs)
-
-
-def _of_blocks(run: Run, found: Attribution) -> list[Tensor]:
-    """A row for each block that other methods map: a decoder's layer is two of them, which get
-    what the layer reads."""
-    if not run.source.decodes:
-        return list(found.layers)
-    rows = dict(zip(_numbered(found.sides), found.layers, strict=True))
-    blocks = [name.partition(",")[0] for name in run.trace.names]
-    if set(blocks) != set(rows):
-        raise UnsupportedMethodError(
-            f"{type(run.source.model).__name__} runs {', '.join(rows)} in a pass that is followed "
-            f"back, and {', '.join(dict.fromkeys(blocks))} in the recorded one."
-        )
-    return [rows[block] for block in blocks]
-
-
-def _numbered(sides: list[int]) -> list[str]:
-    return [f"{('encoder', 'decoder')[s]} {sides[:k].count(s)}" for k, s in enumerate(sides)]
 
 
 def warn_of_imbalance(run: Run, found: Attribution) -> None:

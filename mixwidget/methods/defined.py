@@ -5,7 +5,6 @@ from __future__ import annotations
 from ..errors import UnsupportedMethodError
 from ..models import (
     Source,
-    check_rules,
     need_target,
 )
 from ..tokens import Target
@@ -25,9 +24,7 @@ def check_defined(method: Method, source: Source, target: Target | None = None) 
             f"{method.id} explains what a language model answers; for other predictions shapley "
             "and blank_out take parts of the text away."
         )
-    if "rules" in method.needs:
-        check_rules(source.spec, source.model.config.model_type)
-    if source.decodes and ("rules" in method.needs or _of_one_text(method)):
+    if source.decodes and _of_one_text(method):
         raise UnsupportedMethodError(
             f"{method.id} is not defined here for encoder-decoder models: it follows one text "
             "through the layers, and here there are two. Methods that map each layer are, class "
@@ -38,7 +35,7 @@ def check_defined(method: Method, source: Source, target: Target | None = None) 
 def _of_one_text(method: Method) -> bool:
     """Whether it differentiates each layer by what that layer read, or shares a prediction out
     through the layers of one stack."""
-    if method.id in _OF_TWO:
+    if method.id in _OF_TWO or "rules" in method.needs:
         return False
     shares = method.family in ("relevance", "contributions") and "gradients" in method.needs
     return shares or ("gradients" in method.needs and "target" not in method.needs)

@@ -96,7 +96,7 @@ class Method:
     @property
     def records(self) -> bool:
         """Whether it reads the recorded pass; others make a pass of their own, or several."""
-        reads = {"attention", "values", "rules"} & set(self.needs)
+        reads = {"attention", "values"} & set(self.needs)
         return not self.class_specific or bool(reads) or self.family == "class activation"
 
     def bound_to_focus(self, options: dict[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..errors import UnsupportedMethodError
 from ..explanation import Part
-from ..models import HeadFilter, LayerRelevance, Walk, sd
+from ..models import HeadFilter, LayerRelevance, Walk, attention_on_axis, sd
 from .class_activation import ZERO_FOCUS, attention_gradients, finish
 from .head_masks import masks_for
 from .registry import method
+from .run import blocks_of
 
 if TYPE_CHECKING:
     from .run import Run
@@ -25,8 +28,26 @@ _CHEFER = {
 }
 
 
-def _walk(run: Run) -> Walk:
-    return Walk(run.source, run.encoding, run.trace, run.target)
+# More or less than this of what a layer should hold is not put down to rounding.
+_UNKEPT = 1e-3
+
+
+def _walk(run: Run, **options: Any) -> Walk:
+    return Walk(run.source, run.encoding.inputs, run.resolved, check=run.check, **options)
+
+
+def _told(run: Run, walk: Walk, conserved: dict[int, list[float]], kept: bool = True) -> None:
+    """How much of the relevance every layer held, and which rules were met."""
+    # Of the parts of a contrast the one that is conserved worst, layers from the bottom up.
+    worst = [max(conserved[k], key=lambda total: abs(total - 1)) for k in sorted(conserved)]
+    run.info |= {"conservation": worst, "rules": walk.met}
+    lost = max((abs(total - 1) for total in worst), default=0.0)
+    if kept and not lost <= _UNKEPT:
+        warnings.warn(
+            f"{run.method.id} of {run.source.name}: relevance is not conserved, a layer holds "
+            f"{lost:.1%} more or less than the prediction. Do not trust these scores.",
+            stacklevel=5,  # the caller of `explain`
+        )
 
 
 @method(
@@ -38,7 +59,7 @@ def _walk(run: Run) -> Walk:
     "Layer-Wise Relevance Propagation; rules by Chefer et al.",
     year=2015,
     link="https://doi.org/10.1371/journal.pone.0130140",
-    needs=("attention", "passes", "rules", "target"),
+    needs=("gradients", "passes", "rules", "target"),
     scores_from="first",
     signed=True,
     downward=True,
@@ -60,20 +81,16 @@ def lrp(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
     head. A contrast of two targets is the difference of their relevance.
     """
     walk = _walk(run)
-    steps = walk.layers(check=run.check)
     conserved: dict[int, list[float]] = {}
-    scores = torch.zeros(run.trace.tokens)
-    for layer, step in zip(run.layers(), steps, strict=True):
-        scores = walk.combined(step.inputs).sum(-1)
-        conserved[layer] = step.conserved
-        yield run.part(layer, scores=scores)
-    run.info["conservation"] = _in_order(conserved)
-    yield finish(run, scores, zero_focus)
-
-
-def _in_order(conserved: dict[int, list[float]]) -> list[float]:
-    """Of the parts of a contrast the one that is conserved worst, layers from the bottom up."""
-    return [max(conserved[k], key=lambda total: abs(total - 1)) for k in sorted(conserved)]
+    for step in walk.layers():
+        scores = walk.combined(step.scores)
+        conserved[step.layer] = step.conserved
+        for block in blocks_of(run, walk.sides, step.layer)[::-1]:
+            yield run.part(block, scores=scores)
+        run.report(1 - step.layer / len(walk.sides))
+    run.report(1.0)
+    _told(run, walk, conserved)
+    yield finish(run, walk.combined(walk.entered), zero_focus)
 
 
 @method(
@@ -84,7 +101,7 @@ def _in_order(conserved: dict[int, list[float]]) -> list[float]:
     paper="Voita et al.: Analyzing Multi-Head Self-Attention",
     year=2019,
     link="https://aclanthology.org/P19-1580",
-    needs=("attention", "passes", "rules", "target"),
+    needs=("gradients", "passes", "rules", "target"),
     measures="Relevance of the last layer's attention weights in the focus token's row.",
     formula=r"s_j = \tfrac{1}{H} \sum_h \mathrm{relu}\bigl(R_{A^{L,h}}\bigr)_{fj}",
     ignores="All layers but the last.",
@@ -93,15 +110,36 @@ def _in_order(conserved: dict[int, list[float]]) -> list[float]:
 )
 def partial_lrp(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
     """mean_h relu(R_A) of the last layer, focus row, [n]. Voita et al. 2019."""
-    walk = _walk(run)
-    step = next(walk.layers(lowest=len(run.trace) - 1, check=run.check))
-    run.info["conservation"] = [step.conserved[0]]
-    yield finish(run, walk.combined(step.attention).relu().mean(0)[run.focus], zero_focus)
+    walk = _walk(run, attentions=True)
+    for step in walk.layers():
+        if step.attention:
+            number = max(step.attention)
+            relevance = walk.combined(step.attention[number])
+            break
+    else:
+        raise UnsupportedMethodError(
+            f"{type(run.source.model).__name__} computes no attention that relevance comes to."
+        )
+    _told(run, walk, {0: step.conserved})
+    name = run.trace.names[_placed_at(run, walk)[number]] if run.source.decodes else ""
+    heads = attention_on_axis(name, relevance, walk.sizes)
+    yield finish(run, heads.relu().mean(0)[run.focus], zero_focus)
 
 
-def transparent(walk: Walk, attention: Tensor, slope: Tensor) -> Tensor:
+def _placed_at(run: Run, walk: Walk) -> list[int]:
+    """Which block of the recorded pass each attention of the walk belongs to."""
+    blocks = run.trace.attending
+    if len(blocks) != walk.attentions:
+        raise UnsupportedMethodError(
+            f"{type(run.source.model).__name__} computes {walk.attentions} attentions in a pass "
+            f"that is followed back, and {len(blocks)} in the recorded one."
+        )
+    return blocks
+
+
+def transparent(attention: Tensor, slope: Tensor) -> Tensor:
     """M = mean_h relu(dA * R_A) + I, rows normalised; [n, n]."""
-    matrix = (slope.to(attention.device) * walk.combined(attention)).relu().mean(0)
+    matrix = (slope.to(attention.device) * attention).relu().mean(0)
     matrix = matrix + torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
     return matrix / matrix.sum(-1, keepdim=True)
 
@@ -110,19 +148,24 @@ def _attribution(
     run: Run,
     zero_focus: bool,
     head_filter: HeadFilter | None = None,
-    attention_of: Callable[[LayerRelevance], Tensor] = lambda step: step.attention,
+    attention_of: Callable[[LayerRelevance], dict[int, Tensor]] = lambda step: step.attention,
 ) -> Iterator[Part]:
     """The maps of transformer attribution, from the top layer down, and the final scores."""
-    walk = _walk(run)
+    walk = _walk(run, attentions=True, head_filter=head_filter)
     _, slopes = attention_gradients(run)
     maps: dict[int, Tensor] = {}
     conserved: dict[int, list[float]] = {}
-    steps = walk.layers(head_filter=head_filter, check=run.check)
-    for layer, step in zip(run.layers(), steps, strict=True):
-        maps[layer] = transparent(walk, attention_of(step), slopes[layer])
-        conserved[layer] = step.conserved
-        yield run.part(layer, maps[layer])
-    run.info["conservation"] = _in_order(conserved)
+    for step in walk.layers():
+        conserved[step.layer] = step.conserved
+        for number in sorted(step.attention, reverse=True):
+            layer = _placed_at(run, walk)[number]
+            relevance = walk.combined(attention_of(step)[number])
+            heads = attention_on_axis(run.trace.names[layer], relevance, walk.sizes)
+            maps[layer] = transparent(heads, slopes[layer])
+            yield run.part(layer, maps[layer])
+        run.report(1 - step.layer / len(walk.sides))
+    run.report(1.0)
+    _told(run, walk, conserved, head_filter is None)
     if zero_focus:
         yield finish(run, _rolled(maps)[run.focus], zero_focus)
 
@@ -209,22 +252,24 @@ def mask_lrp(
     run.info |= {"mask": np.maximum.reduce(masks).astype(int).tolist(), "mask_note": note}
     factor = 2.0 if as_released else 1.0
 
-    def head_filter(layer: int, into_heads: Tensor) -> Tensor:
+    def head_filter(number: int, into_heads: Tensor) -> Tensor:
+        layer = run.trace.attending[number]
         rows = [torch.as_tensor(m[layer], device=into_heads.device) for m in masks]
         if not normalise:
-            return torch.stack(rows).amax(0).expand(len(into_heads), -1)
+            return torch.stack(rows).amax(0)
         return _conserving(into_heads.sum((-1, -2)), rows)
 
-    def attention_of(step: LayerRelevance) -> Tensor:
-        return factor * (step.passed if normalise else step.attention)
+    def attention_of(step: LayerRelevance) -> dict[int, Tensor]:
+        held = step.passed if normalise else step.attention
+        return {number: factor * relevance for number, relevance in held.items()}
 
     yield from _attribution(run, zero_focus, head_filter, attention_of)
 
 
 def _conserving(by_head: Tensor, rows: list[Tensor]) -> Tensor:
-    """Factors per head [parts, H] that share all of R among the masked parts.
+    """Factors per head [H] that share all of R among the masked parts.
 
-    Part k becomes R_k |sum R_k| / (|sum R_1| + |sum R_2|) * sum R / sum R_k. by_head [parts, H].
+    Part k becomes R_k |sum R_k| / (|sum R_1| + |sum R_2|) * sum R / sum R_k. by_head [H].
     """
     totals = [(by_head * row).sum(-1, keepdim=True) for row in rows]
     size = torch.stack([total.abs() for total in totals]).sum(0)

@@ -129,3 +129,22 @@ class Run:
                 "the method does not understand; choose another one."
             )
         return made
+
+
+def blocks_of(run: Run, sides: list[int], layer: int) -> list[int]:
+    """The blocks that other methods map of a layer: a decoder's layer is two of them, which get
+    what the layer reads. `sides`: of every layer 0 in an encoder and else 1."""
+    if not run.source.decodes:
+        return [layer]
+    names = _numbered(sides)
+    blocks = [name.partition(",")[0] for name in run.trace.names]
+    if set(blocks) != set(names):
+        raise UnsupportedMethodError(
+            f"{type(run.source.model).__name__} runs {', '.join(names)} in a pass that is followed "
+            f"back, and {', '.join(dict.fromkeys(blocks))} in the recorded one."
+        )
+    return [place for place, block in enumerate(blocks) if block == names[layer]]
+
+
+def _numbered(sides: list[int]) -> list[str]:
+    return [f"{('encoder', 'decoder')[s]} {sides[:k].count(s)}" for k, s in enumerate(sides)]

@@ -31,11 +31,10 @@ from .memory import check_memory
 from .opening import open_model, open_source, with_tokenizer
 from .predict import WAYS, By, edit, neutral_token, predict, stand_in_name
 from .recording import record
-from .relevance import HeadFilter, LayerRelevance, Walk
 from .removal import edits_without, prompt_units, prompt_without
-from .replay import check_rules
 from .reply import Choice, choices
 from .rules import sd
+from .seq2seq import attention_on_axis
 from .shadow import shadow
 from .slopes import Activation
 from .source import Source
@@ -62,6 +61,7 @@ from .together import (
     shared_weights,
 )
 from .trace import Trace, plain_output
+from .walk import HeadFilter, LayerRelevance, Walk
 
 __all__ = [
     "WAYS",
@@ -87,12 +87,12 @@ __all__ = [
     "answer_text",
     "answering_row",
     "as_it_was",
+    "attention_on_axis",
     "attribute",
     "batch_tokens",
     "batches",
     "check_focus",
     "check_memory",
-    "check_rules",
     "choices",
     "cut_open",
     "decompose",

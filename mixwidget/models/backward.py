@@ -6,14 +6,12 @@ them, times what they are, is their relevance.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from ..errors import NumericsError
 from ..tokens import Target
@@ -22,6 +20,7 @@ from .ledger import Ledger
 from .memory import available_bytes
 from .slopes import Activation, SlopeRules
 from .source import Source
+from .sparing import forgetting
 from .stack import Inputs, prediction
 from .targets import linear_objective
 
@@ -79,7 +78,7 @@ def attribute(
         rules = SlopeRules(ledger, attention, activation)
         put_activations(twin, rules)
         for layer in layers if sparing else ():
-            layer.forward = _again(layer.forward, rules)
+            layer.forward = forgetting(layer.forward, lambda: rules)
         return rules
 
     def value(output: Any) -> Tensor:
@@ -88,18 +87,6 @@ def attribute(
     texts = ("input_ids", "decoder_input_ids") if source.decodes else ("input_ids",)
     sizes = [int(inputs[name].shape[1]) for name in texts]
     return _shared(*prediction(source, inputs, value, install, check), ledger, sizes)
-
-
-def _again(forward: Callable[..., Any], rules: SlopeRules) -> Callable[..., Any]:
-    """A layer that forgets what it computed and computes it again on the way back."""
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        return checkpoint(
-            forward, *args, use_reentrant=False, preserve_rng_state=False,
-            context_fn=lambda: (contextlib.nullcontext(), rules), **kwargs,
-        )  # fmt: skip
-
-    return run
 
 
 def _shared(value: Tensor, reads: Inputs, ledger: Ledger, sizes: list[int]) -> Attribution:
@@ -111,13 +98,13 @@ def _shared(value: Tensor, reads: Inputs, ledger: Ledger, sizes: list[int]) -> A
     rows = []
     for node, slope in zip([*nodes, *extra], found, strict=True):
         given = torch.zeros_like(node) if slope is None else slope
-        rows.append(_by_token((node.detach().double() * given.double()).sum(-1)))
+        rows.append(by_token((node.detach().double() * given.double()).sum(-1)))
     if extra:
         again = rows.pop()
         if len(again) == len(rows[0]):
             rows[0] = rows[0] + again
     begins = [reads.sides.index(side) for side in sorted(set(reads.sides))]
-    layers = torch.stack([_placed(*one, sizes) for one in zip(rows, reads.sides, strict=True)])
+    layers = torch.stack([placed(*one, sizes) for one in zip(rows, reads.sides, strict=True)])
     entered = layers[begins].sum(0)
     if not bool(torch.isfinite(layers).all()):
         raise NumericsError(
@@ -135,7 +122,7 @@ def _shared(value: Tensor, reads: Inputs, ledger: Ledger, sizes: list[int]) -> A
     return Attribution(entered, layers, reads.sides, balance, met)
 
 
-def _by_token(shares: Tensor) -> Tensor:
+def by_token(shares: Tensor) -> Tensor:
     """One number for each token. A batch of one stands before the tokens; streams of a token
     stand before the batch (Gemma 3n) or behind the tokens (DeepSeek V4), and are added up."""
     sizes = list(shares.shape)
@@ -146,7 +133,7 @@ def _by_token(shares: Tensor) -> Tensor:
     return shares.sum(others)
 
 
-def _placed(row: Tensor, side: int, lengths: list[int]) -> Tensor:
+def placed(row: Tensor, side: int, lengths: list[int]) -> Tensor:
     """A row of one of the texts on the axis of all tokens; an encoder may have filled it up."""
     whole = row.new_zeros(sum(lengths))
     begin = sum(lengths[:side])

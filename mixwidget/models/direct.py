@@ -18,10 +18,11 @@ from torch import Tensor, nn
 
 from ..errors import UnsupportedMethodError
 from ..tokens import Target
+from .dispatch import depends
 from .elementwise import put_activations
 from .functions import LINEAR
 from .ledger import Ledger, product_sum
-from .slopes import SlopeRules, depends
+from .slopes import SlopeRules
 from .source import Source
 from .stack import Inputs, prediction
 from .targets import linear_objective

@@ -1,4 +1,5 @@
-"""Activations that are modules: found by trying them, and put under backward rules."""
+"""Modules that are put under backward rules as a whole: activations, found by trying them, and
+projections that are made of parts."""
 
 from __future__ import annotations
 
@@ -7,13 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .slopes import SlopeRules
+from ..blocks import linear_weights
+from .dispatch import FunctionRules
 
 
 class Activated(nn.Module):
     """An activation that is a module, as one elementwise function whatever it is made of."""
 
-    def __init__(self, inner: nn.Module, rules: SlopeRules) -> None:
+    def __init__(self, inner: nn.Module, rules: FunctionRules) -> None:
         super().__init__()
         self.inner, self.rules = [inner], rules
 
@@ -25,7 +27,7 @@ class Activated(nn.Module):
             return self.rules.activated(inner, x, type(inner).__name__)  # as a module, at 0 it is 0
 
 
-def put_activations(twin: nn.Module, rules: SlopeRules) -> None:
+def put_activations(twin: nn.Module, rules: FunctionRules) -> None:
     """Make every activation module of a shadow follow the rules."""
     for module in list(twin.modules()):
         for name, child in list(module._modules.items()):
@@ -57,3 +59,34 @@ def is_elementwise(module: nn.Module) -> bool:
     except Exception:  # a module nobody here has seen may want anything else
         return False
     return same and not linear
+
+
+class Projected(nn.Module):
+    """A projection with an adapter (LoRA), as the one linear map that its parts are together."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        with torch.no_grad():
+            weight, bias = linear_weights(inner)
+        self.map = [weight, bias]
+
+    def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        weight, bias = self.map
+        assert weight is not None
+        return nn.functional.linear(x, weight, bias)
+
+
+def put_projections(twin: nn.Module) -> None:
+    """Make every projection of a shadow that is made of parts one map."""
+    for module in list(twin.modules()):
+        for name, child in list(module._modules.items()):
+            if child is not None and _in_parts(child):
+                module._modules[name] = Projected(child)
+
+
+def _in_parts(module: nn.Module) -> bool:
+    weight = getattr(module, "weight", None)
+    matrix = isinstance(weight, Tensor) and weight.dim() == 2
+    inside = [child for child in module.children() if any(True for _ in child.parameters())]
+    widths = hasattr(module, "in_features") and hasattr(module, "out_features")
+    return matrix and widths and bool(inside)

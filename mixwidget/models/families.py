@@ -22,9 +22,6 @@ _BERT = BlockSpec(
     up="intermediate.dense",
     down="output.dense",
     act="intermediate.intermediate_act_fn",
-    query="attention.self.query",
-    key="attention.self.key",
-    value="attention.self.value",
 )
 
 _LLAMA = BlockSpec(
@@ -62,9 +59,6 @@ _OPT = BlockSpec(
     down="fc2",
     act="activation_fn",
     causal=True,
-    query="self_attn.q_proj",
-    key="self_attn.k_proj",
-    value="self_attn.v_proj",
 )
 
 
@@ -84,7 +78,6 @@ _BLOOM = BlockSpec(
     down="mlp.dense_4h_to_h",
     act="mlp.gelu_impl",
     causal=True,
-    by_hand=True,
 )
 
 
@@ -160,12 +153,9 @@ _FAMILIES: dict[str, Spec] = {
         up="ffn",
         down="ffn_output",
         act="activation",
-        query="attention.query",
-        key="attention.key",
-        value="attention.value",
     ),
-    "mpnet": _BERT.but(out="attention.attn.o", norm1="attention.LayerNorm", by_hand=True),
-    "deberta-v2": _BERT.but(by_hand=True),
+    "mpnet": _BERT.but(out="attention.attn.o", norm1="attention.LayerNorm"),
+    "deberta-v2": _BERT,
     "distilbert": BlockSpec(
         layers="transformer.layer",
         wiring="post",
@@ -175,9 +165,6 @@ _FAMILIES: dict[str, Spec] = {
         up="ffn.lin1",
         down="ffn.lin2",
         act="ffn.activation",
-        query="attention.q_lin",
-        key="attention.k_lin",
-        value="attention.v_lin",
     ),
     "gpt2": BlockSpec(
         layers="h",
@@ -189,7 +176,6 @@ _FAMILIES: dict[str, Spec] = {
         down="mlp.c_proj",
         act="mlp.act",
         causal=True,
-        qkv="attn.c_attn",
     ),
     "gpt_neo": BlockSpec(
         layers="h",
@@ -201,7 +187,6 @@ _FAMILIES: dict[str, Spec] = {
         down="mlp.c_proj",
         act="mlp.act",
         causal=True,
-        by_hand=True,
     ),
     "bloom": _bloom,
     "falcon": _falcon,

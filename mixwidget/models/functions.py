@@ -65,7 +65,7 @@ LINEAR = {
     *["divide", "true_divide", "avg_pool1d", "slice_scatter", "select_scatter", "index", "diff"],
     *["atleast_2d", "fill_diagonal", "zero", "fill", "get", "iter", "detach", "alias"],
     *["register_hook", "requires_grad", "retain_grad", "set", "ravel", "unsafe_chunk", "minimum"],
-    *["maximum"],
+    *["maximum", "view_as_complex", "view_as_real"],
 }
 # Of what they read they choose some numbers, all at their places.
 CHOICES = {"topk", "sort", "max", "min", "amax", "amin", "maximum", "minimum"}

@@ -14,6 +14,10 @@ import torch
 from torch import Tensor
 
 _STABILISER = 1e-9
+# Contributions to a number that are many.
+_MANY = 256
+# Where the sum of all is below this share of their sizes, less than a fifth of them is positive.
+_FEW = 0.6
 
 
 def sd(a: Tensor, b: Tensor) -> Tensor:
@@ -32,21 +36,40 @@ def linear(x: Tensor, weight: Tensor, relevance: Tensor, product: Tensor | None 
     Shapes: x [n, in], weight [out, in], relevance [..., n, out] -> [..., n, in]. `product` is
     x W^T where it is known already.
     """
-    held = relevance.reshape(-1, *relevance.shape[-2:]).abs().sum((0, -1)) > 0
-    if not bool(held.all()):  # a classifier's last layer holds relevance at one token only
+    held = relevance.abs().sum(-1).reshape(-1, len(x)).sum(0) > 0 if len(x) else None
+    if held is None or not bool(held.all()):  # a classifier's last layer: at one token only
         result = relevance.new_zeros(*relevance.shape[:-1], x.shape[-1])
-        if bool(held.any()):
+        if held is not None and bool(held.any()):
             known = None if product is None else product[held]
             result[..., held, :] = linear(x[held], weight, relevance[..., held, :], known)
         return result
-    size, magnitude = x.abs(), weight.abs()
-    product = x @ weight.T if product is None else product
+    wide = weight.to(x.dtype)
+    product = x @ wide.T if product is None else product
+    size, whole = x.abs(), _sizes(x, weight, product)
+    shares = positive_shares(product, whole, relevance)
+    of_signed = shares @ wide
+    magnitude = wide.abs_() if wide is not weight else wide.abs()
+    return 0.5 * (x * of_signed + size * (shares @ magnitude))
+
+
+def _sizes(x: Tensor, weight: Tensor, product: Tensor) -> Tensor:
+    """|x| |W|^T. Its terms are of one sign: where there are many of them, they are added up in
+    float32; but not where hardly any contribution is positive, since Z would lose its digits."""
+    if weight.dtype != torch.float32 or weight.shape[1] < _MANY:
+        return x.abs() @ weight.to(x.dtype).abs().T
+    whole = (x.abs().float() @ weight.abs().T).to(x.dtype)
+    few = (product < -_FEW * whole).any(0).nonzero().flatten()
+    if len(few):
+        whole[:, few] = x.abs() @ weight[few].to(x.dtype).abs().T
+    return whole
+
+
+def positive_shares(product: Tensor, whole: Tensor, relevance: Tensor) -> Tensor:
+    """S = sd(R, Z), Z the sum of the positive contributions: half of `product`, the sum of all,
+    and `whole`, the sum of their sizes."""
     # What is left of two equal numbers is rounding, not a contribution.
-    whole = size @ magnitude.T
     positive = 0.5 * (product + whole)
-    positive = torch.where(positive > 1e-13 * whole, positive, 0.0)
-    shares = sd(relevance, positive)
-    return 0.5 * (x * (shares @ weight) + size * (shares @ magnitude))
+    return sd(relevance, torch.where(positive > 1e-13 * whole, positive, 0.0))
 
 
 def add(a: Tensor, b: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,12 +11,12 @@ the row of a prefix token holds what came from the source and what from the pref
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from ..blocks import Block
+from ..blocks import Block, Placed
 
 if TYPE_CHECKING:
     from ..blocks import LayerRecord
@@ -93,3 +93,17 @@ def identity_elsewhere(map: Tensor, rows: slice) -> Tensor:
     whole = torch.eye(len(map), dtype=map.dtype, device=map.device)
     whole[rows] = map[rows]
     return whole
+
+
+def attention_on_axis(name: str, tensor: Tensor, sizes: list[int]) -> Tensor:
+    """[1, H, rows, columns] of a block by this name, as [H, n, n] on the axis of all tokens."""
+    if len(sizes) == 1:
+        return tensor[0]
+    source, prefix = sizes
+    both = source + prefix
+    texts = slice(0, source), slice(source, both)
+    rows: slice = texts[name.startswith("decoder")]
+    columns: Any = texts[0] if name.endswith("over the source") else rows
+    if tensor.shape[-1] == both:  # one attention over both, the prefix before the source
+        columns = [*range(source, both), *range(source)]
+    return Placed(both, rows, columns).weights(tensor[0])

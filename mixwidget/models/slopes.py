@@ -21,19 +21,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from .functions import (
-    ACTIVATIONS,
-    BIASED,
-    DIVISIONS,
-    JOINS,
-    LINEAR,
-    NORMS,
-    PRODUCTS,
-    RAISED,
-    SCALES,
-    SUMS,
-    named,
-)
+from .dispatch import FunctionRules, added, depends, tensors_of
+from .functions import BIASED, JOINS, RAISED
 from .ledger import (
     FrozenNorm,
     Ledger,
@@ -44,27 +33,11 @@ from .ledger import (
     product_sum,
     unbounded,
 )
-from .thread import Mode
 
 Activation = Literal["slope", "gradient"]
 
 
-def depends(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.requires_grad
-
-
-def _all(values: Any) -> list[Tensor]:
-    """The tensors among arguments, also inside of lists."""
-    found: list[Tensor] = []
-    for value in values:
-        if isinstance(value, Tensor):
-            found.append(value)
-        elif isinstance(value, list | tuple):
-            found.extend(_all(value))
-    return found
-
-
-class SlopeRules(Mode):
+class SlopeRules(FunctionRules):
     """The rules, while a pass runs under this mode.
 
     Args:
@@ -74,83 +47,8 @@ class SlopeRules(Mode):
     """
 
     def __init__(self, ledger: Ledger, attention: bool, activation: Activation = "slope") -> None:
-        super().__init__()
-        self.ledger, self.attention, self.activation = ledger, attention, activation
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        if not torch.is_grad_enabled():
-            return func(*args, **kwargs)
-        given = _all((*args, *kwargs.values()))
-        if not any(tensor.requires_grad for tensor in given):
-            return func(*args, **kwargs)
-        name, in_place, swapped = named(func)
-        if in_place and name not in LINEAR:
-            # A rule makes a new tensor; whoever holds the old one is to see it too.
-            plain = getattr(torch.Tensor, name, None) or getattr(torch, name, None)
-            if plain is None:
-                return func(*args, **kwargs)
-            return args[0].copy_(self._applied(plain, name, args, kwargs, given))
-        if swapped:
-            args = (args[1], args[0])
-            func = getattr(torch, name.removeprefix("true"))
-            args = tuple(a if isinstance(a, Tensor) else given[0].new_tensor(a) for a in args)
-        return self._applied(func, name, args, kwargs, given)
-
-    def _applied(self, func: Any, name: str, args: Any, kwargs: Any, given: list[Tensor]) -> Any:
-        met = self.ledger.met
-        if name in ACTIVATIONS:
-            return self._elementwise(func, name, args, kwargs, given)
-        if name in PRODUCTS:
-            return self._product(func, name, args, kwargs, given)
-        if name in SCALES:
-            met["norm"][name] += 1
-            return func(*args, **kwargs).detach()
-        if name in NORMS:
-            met["norm"][name] += 1
-            return self._norm(func, name, args, kwargs)
-        if name in ("softmax", "_softmax", "log_softmax"):
-            met["softmax"][name] += 1
-            return self._softmax(func, args, kwargs)
-        if name in DIVISIONS:
-            return self._division(func, args, kwargs)
-        if name in BIASED:
-            return self._biased(func, name, args, kwargs, given)
-        if name in SUMS:
-            return self._sum(func, name, args, kwargs)
-        if name in ("var_mean", "std_mean"):
-            met["norm"][name] += 1
-            scale, mean = func(*args, **kwargs)
-            return scale.detach(), mean
-        if name == "scaled_dot_product_attention":
-            return self._attend(*args, **kwargs)
-        if name == "baddbmm":
-            return self._added_product(*args, *_pairs(kwargs), **kwargs)
-        if name == "addcmul":
-            product = self._product(torch.mul, "mul", args[1:3], {}, _all(args[1:3]))
-            return self._sum(torch.add, "add", (args[0], product * kwargs.get("value", 1)), {})
-        if name == "solve_triangular":  # the matrix is what the text is divided by
-            met["norm"][name] += 1
-            return func(args[0].detach(), *args[1:], **kwargs)
-        if name == "glu":
-            first, gate = args[0].chunk(2, (*args[1:], *kwargs.values(), -1)[0])
-            gate = self._elementwise(torch.sigmoid, "sigmoid", (gate,), {}, [gate])
-            return self._product(torch.mul, "mul", (first, gate), {}, [first, gate])
-        if name in LINEAR:
-            return func(*args, **kwargs)
-        return self._unmet(func, name, args, kwargs)
-
-    def _elementwise(self, func: Any, name: str, args: Any, kwargs: Any, given: Any) -> Any:
-        power = kwargs.get("exponent", args[1] if len(args) > 1 else 1) if "pow" in name else 1
-        if isinstance(power, int | float) and power < 1:  # a norm's scale, written out
-            self.ledger.met["norm"][name] += 1
-            return func(*args, **kwargs).detach()
-        if sum(map(depends, given)) > 1 or not depends(args[0]):
-            return self._unmet(func, name, args, kwargs)
-        kwargs = {key: value for key, value in kwargs.items() if key != "inplace"}
-        return self.activated(lambda x: func(x, *args[1:], **kwargs), args[0], name)
+        super().__init__(ledger)
+        self.attention, self.activation = attention, activation
 
     def activated(self, function: Callable[[Tensor], Tensor], x: Tensor, name: str) -> Tensor:
         """An elementwise function of the text."""
@@ -249,7 +147,7 @@ class SlopeRules(Mode):
         constant = args[place] if len(args) > place else kwargs.get(where)
         if sum(map(depends, given)) > 1:
             if name == "addmm":
-                return self._added_product(*args, *_pairs(kwargs), **kwargs)
+                return self._added_product(*args, *added(kwargs), **kwargs)
             return self._unmet(func, name, args, kwargs)
         made = func(*args, **kwargs)
         if constant is not None and not depends(constant):
@@ -261,7 +159,7 @@ class SlopeRules(Mode):
     def _sum(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         made = func(*args, **kwargs)
         values = (*args, *kwargs.values())
-        constants = [a for a in _all(values) if not a.requires_grad and a.is_floating_point()]
+        constants = [a for a in tensors_of(values) if not a.requires_grad and a.is_floating_point()]
         numbers = any(isinstance(a, float | int) and a and not isinstance(a, bool) for a in args)
         if name == "add" and len(constants) == 1 and not kwargs:
             self._constant(made, constants[0])
@@ -281,33 +179,6 @@ class SlopeRules(Mode):
             constant = constant.reshape((1,) * (made.dim() - constant.dim()) + constant.shape)
         made.register_hook(count)
 
-    def _attend(
-        self, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
-        dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> Tensor:  # fmt: skip
-        """Attention in one call, as the operations it is made of."""
-        with self:
-            if enable_gqa:
-                groups = query.shape[-3] // key.shape[-3]
-                key, value = (t.repeat_interleave(groups, dim=-3) for t in (key, value))
-            scale = query.shape[-1] ** -0.5 if scale is None else scale
-            scores = torch.matmul(query, key.transpose(-1, -2)) * scale
-            if is_causal:
-                attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril().to(scores.device)
-            if attn_mask is not None and attn_mask.dtype == torch.bool:
-                scores = scores.masked_fill(~attn_mask, torch.finfo(scores.dtype).min)
-            elif attn_mask is not None:
-                scores = scores + attn_mask
-            return torch.matmul(scores.softmax(-1), value)
-
-    def _added_product(
-        self, input: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1
-    ) -> Tensor:
-        """input * beta + (a @ b) * alpha."""
-        with self:
-            return input * beta + torch.matmul(a, b) * alpha
-
     def _unmet(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         """A function without a rule: its derivative, and what it keeps under its name."""
 
@@ -321,7 +192,7 @@ class SlopeRules(Mode):
             return value
 
         made = func(*map(watched, args), **{k: watched(v) for k, v in kwargs.items()})
-        for result in _all([made]):
+        for result in tensors_of([made]):
             if result.requires_grad:
                 self.ledger.met["unmet"][name] += 1
                 value = result.detach()
@@ -329,11 +200,6 @@ class SlopeRules(Mode):
                     lambda g, value=value: self.ledger.keep(name, product_sum(g, value))
                 )
         return made
-
-
-def _pairs(kwargs: dict[str, Any]) -> list[Tensor]:
-    """The operands of an added product that were given by name, taken out."""
-    return [kwargs.pop(k) for k in ("input", "mat1", "mat2", "batch1", "batch2") if k in kwargs]
 
 
 def _without(values: Any) -> Any:

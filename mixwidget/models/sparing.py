@@ -171,10 +171,11 @@ def sparingly(model: nn.Module, spec: BlockSpec, mode: Callable[[], Any] | None 
         mode: gives what is to be entered while a layer runs again.
     """
     for layer in all_at(base_of(model), spec.layers):
-        layer.forward = _forgetting(layer.forward, mode)
+        layer.forward = forgetting(layer.forward, mode)
 
 
-def _forgetting(forward: Callable[..., Any], mode: Callable[[], Any] | None) -> Callable[..., Any]:
+def forgetting(forward: Callable[..., Any], mode: Callable[[], Any] | None) -> Callable[..., Any]:
+    """A layer that forgets what it computed and computes it again on the way back, under a mode."""
     again = contextlib.nullcontext if mode is None else mode
 
     def run(*args: Any, **kwargs: Any) -> Any:

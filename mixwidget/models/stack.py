@@ -44,24 +44,35 @@ class Inputs:
             )
         side = int(id(module) in self.second)
         begins = side not in self.sides
-        node = hidden.detach().requires_grad_() if begins else hidden.view_as(hidden)
+        node = self.node(hidden, begins)
         if node.requires_grad:  # not what a model computes without gradients beforehand
             self.nodes.append(node)
             self.sides.append(side)
-        if begins:  # some models write into what they read
+        if node.is_leaf:  # some models write into what they read
             node = node.clone()
+        args, kwargs = self.beside(args, kwargs, hidden)
         if read is not None:
             return (node, *args[1:]), kwargs
         name = "hidden_states" if "hidden_states" in kwargs else "x"
         return args, {**kwargs, name: node}
+
+    def node(self, hidden: Tensor, begins: bool) -> Tensor:
+        """What a layer reads, as a node of the graph."""
+        return hidden.detach().requires_grad_() if begins else hidden.view_as(hidden)
+
+    def beside(self, args: Any, kwargs: Any, hidden: Tensor) -> tuple[Any, Any]:
+        """What else a layer is given."""
+        return args, kwargs
 
     @staticmethod
     def given(kwargs: dict[str, Any]) -> Any:
         """The hidden states among a layer's arguments by name."""
         return kwargs.get("hidden_states", kwargs.get("x"))
 
-    def embed(self, module: nn.Module, args: Any, made: Tensor) -> Tensor:
+    def embed(self, module: nn.Module, args: Any, made: Any) -> Any:
         """The embeddings, for models that read them again further up."""
+        if isinstance(made, tuple):  # I-BERT gives a scale with them
+            return (self.embed(module, args, made[0]), *made[1:])
         if self.embedded is None:
             self.embedded = made.detach().requires_grad_()
             return self.embedded.clone()
@@ -123,17 +134,19 @@ def prediction(
     value: Callable[[Any], Tensor],
     install: Callable[[nn.Module, list[nn.Module]], AbstractContextManager[Any]],
     check: Callable[[], None] = lambda: None,
+    reading: Callable[[Callable[[], None], Sequence[nn.Module]], Inputs] = Inputs,
 ) -> tuple[Tensor, Inputs]:
     """A number of the model's output as a node of the graph of its pass, and the layers' inputs.
 
     Args:
         value: the number, given the output.
         install: is given a shadow and its layers, and gives what the pass runs under.
+        reading: makes what keeps the layers' inputs.
     """
     for number in range(_TRIES):
         twin = source.shadowed().model
         layers, second = _followed(source, twin, number)
-        reads = Inputs(check, second)
+        reads = reading(check, second)
         for layer in (*layers, *second):
             layer.register_forward_pre_hook(reads.enter, with_kwargs=True)
         rules = install(twin, [*layers, *second])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -95,6 +96,14 @@ def linear_objective(output: Any, target: Target) -> Tensor:
 class _Logits:
     def __init__(self, logits: Tensor) -> None:
         self.logits = logits
+
+
+def single_targets(target: Target) -> list[Target]:
+    """The two targets of a contrast, or the one."""
+    if target.kind != "contrast":
+        return [target]
+    assert isinstance(target.index, tuple)
+    return [replace(target, kind="class", index=index) for index in target.index]
 
 
 def probability(output: Any, target: Target) -> Tensor:

@@ -105,6 +105,11 @@ _BART = {
     "decoder_start_token_id": 2,
 }
 
+# Families without a table, for what holds of all of them.
+OTHERS: dict[str, dict[str, Any]] = {
+    "mixtral": {**GROUPED, "num_local_experts": 4, "num_experts_per_tok": 2},
+}
+
 ENCODER_DECODERS: dict[str, dict[str, Any]] = {
     "bart": _BART,
     "marian": _BART,
@@ -172,7 +177,7 @@ def model(
     if head == "SequenceClassification":
         config.setdefault("num_labels", 3)
     made = transformers.AutoConfig.for_model(
-        family, **{**COMMON, **(CONFIGS | ENCODER_DECODERS)[family], **config}
+        family, **{**COMMON, **(CONFIGS | ENCODER_DECODERS | OTHERS)[family], **config}
     )
     auto = getattr(transformers, f"AutoModelFor{head}" if head else "AutoModel")
     torch.manual_seed(seed)
