@@ -273,9 +273,14 @@ def all_methods() -> list[Method]:
 
 @functools.cache
 def _load() -> None:
-    """Methods register themselves when their module is imported."""
+    """Methods register themselves when their module is imported; some are before the others."""
     for name in _MODULES:
         import_module(f".{name}", __package__)
+    homes = [f"{__package__}.{name}" for name in _MODULES]
+    place = {home: number for number, home in enumerate(homes)}
+    ordered = sorted(_METHODS.values(), key=lambda one: place.get(one.run.__module__, len(homes)))
+    _METHODS.clear()
+    _METHODS.update({one.id: one for one in ordered})
 
 
 def forget(id: str) -> None:
