@@ -18,6 +18,7 @@ _LINE = 160  # characters; with what stands around it a line stays below 200
 _TEXT, _LABEL = 60, 30
 # What sinks have together is more than all the rest has.
 _MOST = 0.5
+_LEAST = 0.05  # of all, that each of them has
 
 
 class WordScore(NamedTuple):
@@ -147,7 +148,8 @@ def sink_of(tokens: Sequence[Token], scores: NDArray[np.floating], focus: int) -
     if not words:
         return Sink()
     most = float(sizes[words].max())
-    found = [i for i in empty if i != focus and sizes[i] > most]
+    least = max(most, _LEAST * total)
+    found = [i for i in empty if i != focus and sizes[i] > least]
     found.sort(key=lambda i: -sizes[i])
     shares = [float(sizes[i] / total) for i in found]
     return Sink([tokens[i] for i in found], shares) if sum(shares) > _MOST else Sink()

@@ -125,8 +125,8 @@ def after(
 
     cache = DynamicCache()
     for layer, (keys, values) in enumerate(pairs):
-        cut = (one[:, :, :begin].expand(len(edits), -1, -1, -1) for one in (keys, values))
-        cache.update(*cut, layer)
+        cut = [one[:, :, :begin].expand(len(edits), -1, -1, -1) for one in (keys, values)]
+        cache.update(cut[0], cut[1], layer)
     most = max(len(one.ids) for one in edits)
     ids, seen = [], []
     for one in edits:

@@ -41,6 +41,7 @@ PLAIN = tokens("The", "red", "box", "is")
         (BEGUN, (-0.8, 0.1, -0.05, 0.05), [0]),
         (BEGUN, (0.0, 0.0, 0.0, 0.0), []),
         (tokens("<s>", "<t>", "a", "b"), (0.3, 0.4, 0.2, 0.1), [1, 0]),
+        (tokens("<s>", "<t>", "a", "b"), (0.95, 0.03, 0.01, 0.01), [0]),
     ],
 )
 def test_sinks(pieces: list[Token], scores: tuple[float, ...], found: list[int]) -> None:
