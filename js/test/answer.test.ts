@@ -115,6 +115,26 @@ describe("turns", () => {
     }
   });
 
+  test("a template that takes nearly all of it together says so", async () => {
+    const { host, store } = await open(8);
+    const state = derive(host, store);
+    const method = state.method as NonNullable<typeof state.method>;
+    const values = new Float32Array(state.n).fill(0.001);
+    values[0] = 0.6;
+    values[9] = 0.37;
+    const reading = readingOf(state, method, values);
+    expect(reading?.sink).toBe(0);
+    expect(reading && inText(claimOf(state, reading))).toMatch(
+      /^This method says nothing here\. What the template writes takes 98 %, most of it .* \(60 %\)\./,
+    );
+    values[12] = 0.1;
+    expect(readingOf(state, method, values)?.sink).toBe(-1);
+    const whole = await open(null);
+    const other = derive(whole.host, whole.store);
+    values.fill(0.0001)[START + 2] = 0.99;
+    expect(readingOf(other, method, values)?.sink).toBe(-1);
+  });
+
   test("the rows that predict a whole answer are read together", async () => {
     const { host, store } = await open(null);
     const state = derive(host, store);

@@ -65,11 +65,8 @@ export function createTurns(blocks: HTMLElement, context: Context): Turns {
       point(token);
     });
   listen(blocks, "keydown", (event) => {
-    if (!tokenOf(event) || !state) return;
-    const { step, reply } = state.traits;
+    if (!tokenOf(event)) return;
     if (event.key === "Enter" || event.key === " ") ask(event);
-    else if (event.key === "Escape" && step !== null && reply.state !== "writing")
-      context.set({ step: null, target: null });
     else return;
     event.preventDefault();
     event.stopImmediatePropagation();

@@ -132,6 +132,7 @@ export function withQuestion(text: Traits["text"], question: string): Traits["te
 /** What is asked of Python for the model's own answer. */
 export const written = (text: Traits["text"]): Partial<Traits> => ({
   text: isChat(text) ? text.slice(0, askedAt(text) + 1) : text,
+  text_pair: "",
   answer: true,
   step: null,
   target: null,

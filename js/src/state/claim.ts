@@ -41,9 +41,12 @@ function sinkWords(state: State, reading: Reading): Said {
   const name = state.label(reading.sink);
   const part = share(shareOf(reading, column), true);
   const own = reading.sink === state.layout.focus;
-  const why = own
-    ? `${name} itself keeps ${part} of what is read there.`
-    : `${name} takes ${part}, whatever the text: an attention sink.`;
+  const template = share(reading.template, true);
+  const why = reading.template
+    ? `What the template writes takes ${template}, most of it ${name} (${part}).`
+    : own
+      ? `${name} itself keeps ${part} of what is read there.`
+      : `${name} takes ${part}, whatever the text: an attention sink.`;
   return [
     strong("This method says nothing here."),
     plain(` ${why} Colours are not stretched over the rest.`),

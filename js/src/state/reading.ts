@@ -18,6 +18,8 @@ export interface Reading {
   peak: number;
   /** A token beside the scale that takes nearly everything; -1 if none does. */
   sink: number;
+  /** Where the template of a chat takes nearly everything together: its share, else 0. */
+  template: number;
 }
 
 /** Whether a token is one of the answer's own. */
@@ -56,10 +58,25 @@ export function readingOf(
   const whole =
     method.yields === "scores" || (state.traits.aggregate !== "layer" && layer === layers - 1);
   let sink = -1;
-  if (whole && !method.signed && cols.length > 2)
+  let template = 0;
+  if (whole && !method.signed && cols.length > 2) {
+    let most = 0;
+    let strongest = -1;
     cols.forEach((unit, c) => {
-      if (aside.has(unit) && shareOf(c) > ALL) sink = unit;
+      const index = units[unit]?.index ?? -1;
+      if (aside.has(unit) && shareOf(c) > ALL && !(state.whole && isOwn(state, index))) sink = unit;
+      if (!units[unit]?.special || unit === layout.focus) return;
+      template += shareOf(c);
+      if (shareOf(c) > most) {
+        most = shareOf(c);
+        strongest = unit;
+      }
     });
+    // In a chat the template's pieces share what a first token takes elsewhere.
+    const shared = sink < 0 && Array.isArray(state.traits.text) && template > ALL;
+    if (shared) sink = strongest;
+    else template = 0;
+  }
   return {
     method,
     values,
@@ -68,6 +85,7 @@ export function readingOf(
     order,
     peak: Math.abs(values[order[0] ?? -1] ?? 0),
     sink,
+    template,
   };
 }
 
