@@ -280,6 +280,8 @@ class MixView(SeveralModels, Answered, Controls, anywidget.AnyWidget):
             try:
                 if "focus" in values:
                     self._settle_focus(values.pop("focus"))
+                if self.method:  # chosen while the recommended one was being found
+                    values.pop("method", None)
                 for name, value in values.items():
                     self.set_trait(name, value)
                 if "model_info" in values:

@@ -198,3 +198,12 @@ def test_where_no_method_is_named_the_recommended_one_is_taken(
     view.method = None  # the recommended one again
     assert view.wait(20).method == first
     view.close()
+
+
+def test_a_method_chosen_before_the_recommended_one_is_known_stays() -> None:
+    view = MixView(tiny.model("bert"), TEXT, tiny.tokenizer())
+    view.method = "raw_attention"
+    view._show({"method": "alti"})  # the worker, a moment too late
+    assert view.method == "raw_attention"
+    assert list(view.wait(60).explanations) == ["raw_attention"]
+    view.close()
