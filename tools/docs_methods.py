@@ -23,6 +23,7 @@ SCORES_FROM = {
     "last": "the focus row of the last layer",
     "sum": "the sum over layers",
     "mean": "the mean over layers",
+    "first": "those of the first layer",
     "own": "what the method itself gives",
 }
 COMBINE = {
