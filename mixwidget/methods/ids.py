@@ -57,6 +57,7 @@ class Options(TypedDict, total=False):
     distance: Literal["cosine", "euclidean", "spearman"]
     features: Literal["output", "input"]
     head: int | None
+    layers: Literal["last", "all"]
     ln2: bool
     mask: Any
     norm: Literal["l2", "mean", "sum"]
