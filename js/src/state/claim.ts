@@ -78,7 +78,8 @@ function shareWords(state: State, reading: Reading, kind: Says): Said {
     const of = alone ? `the attention of ${row}` : `the attention followed back from ${row}`;
     words.push(name, plain(` gets ${part} of ${of}${upTo}`));
   } else if (kind === "slope") {
-    words.push(plain(`${target} leans most on `), name, plain(`: ${part} of all gradient scores`));
+    const who = state.whole ? "The whole answer" : target;
+    words.push(plain(`${who} leans most on `), name, plain(`: ${part} of all gradient scores`));
   } else {
     words.push(name, plain(` carries ${part} of the method’s weight for ${target}${upTo}`));
   }
