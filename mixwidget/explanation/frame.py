@@ -39,7 +39,7 @@ def explanation_frame(explanation: Explanation) -> pd.DataFrame:
         layer, column = (axis.ravel() for axis in np.indices(explanation.layer_scores.shape))
         values = explanation.layer_scores.ravel()
         frames.append(_frame("layer_score", layer, None, column, tokens, values))
-    if explanation.head_scores is not None:
+    if explanation.head_scores is not None and explanation.maps is None:  # maps hold them already
         layer, row, column = (axis.ravel() for axis in np.indices(explanation.head_scores.shape))
         values = explanation.head_scores.ravel()
         frames.append(_frame("head_score", layer, row, column, tokens, values))

@@ -62,7 +62,8 @@ class Explanation:
         maps: float32 [layers, n, n], row = target token, column = source; None for methods
             that score tokens.
         layer_scores: float32 [layers, n] where a method scores tokens per layer, else None.
-        head_scores: float32 [layers, heads, n] where a method scores heads, else None; a layer
+        head_scores: float32 [layers, heads, n] where a method scores heads, and of raw attention
+            what each head attends to on average, else None; a layer
             with fewer heads than another has zeros for those it lacks.
         scores: float32 [n], the final score of each input token.
         info: adds-up error per layer (`adds_up`), model, timing and the method's own notes.
@@ -332,7 +333,7 @@ class Explanation:
         """A matplotlib Figure that looks like the widget.
 
         Args:
-            kind: "text", "map", "layers", "graph", "multiples" or "compare".
+            kind: "text", "map", "layers", "graph", "multiples", "compare" or "heads".
             **options: of that kind, see `mixwidget.plots.plot_explanation`.
         """
         from ..plots import plot_explanation

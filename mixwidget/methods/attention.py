@@ -40,9 +40,14 @@ _ABNAR = {
     cost=lambda size: 0.15,
 )
 def raw_attention(run: Run) -> Iterator[Part]:
-    """M = mean over heads of A, [n, n]. Scores are the focus row of the last layer."""
+    """M = mean over heads of A, [n, n]. Scores are the focus row of the last layer.
+
+    `head_scores` [L, H, n]: what each head attends to, the mean over the tokens that attend.
+    """
     for layer in run.layers():
-        yield run.part(layer, run.trace.weights(layer).mean(0))
+        weights = run.trace.weights(layer)
+        seen = weights.sum((0, -1)) > 0  # an encoder-decoder's other side does not attend
+        yield run.part(layer, weights.mean(0), heads=weights[:, seen].mean(1))
 
 
 @method(

@@ -9,13 +9,15 @@ from ..errors import InputError
 from .canvas import Picture
 from .compare import draw_compare
 from .graph import draw_graph
-from .heads import plot_head_masks
+from .heads import draw_heads, plot_head_masks
 from .html import html_of
 from .maps import draw_layers, draw_map, draw_multiples
 from .metrics import plot_agreement, plot_band, plot_curves, plot_grid, plot_layers
 from .text import draw_text
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ..explanation import Explanation
 
 
@@ -32,18 +34,20 @@ __all__ = [
     "plot_layers",
 ]
 
-_DRAW: dict[str, Callable[..., Picture]] = {
+_DRAW: dict[str, Callable[..., Figure]] = {
     "text": draw_text,
     "map": draw_map,
     "layers": draw_layers,
     "graph": draw_graph,
     "multiples": draw_multiples,
     "compare": draw_compare,
+    "heads": draw_heads,
 }
-KINDS = tuple(_DRAW)
+# Of every method with maps; heads are of those that say something of heads.
+KINDS = tuple(kind for kind in _DRAW if kind != "heads")
 
 
-def plot_explanation(explanation: Explanation, kind: str | None = None, **options: Any) -> Picture:
+def plot_explanation(explanation: Explanation, kind: str | None = None, **options: Any) -> Figure:
     """Draw an explanation. `kind` is what is drawn:
 
     - `text`: the input's tokens, shaded by their scores (the default)
@@ -52,6 +56,7 @@ def plot_explanation(explanation: Explanation, kind: str | None = None, **option
     - `graph`: tokens across, layers up, edges as strong as the contributions
     - `multiples`: a small map for each layer; with `others`, a row for each method
     - `compare`: several explanations of one text, and their signed difference to this one
+    - `heads`: a row for each head: what it scores (`logit`), or attends to (`raw_attention`)
 
     Options of every kind are
 
@@ -62,7 +67,9 @@ def plot_explanation(explanation: Explanation, kind: str | None = None, **option
 
     Options of some kinds are
 
-    - `layer` (text, map, compare): up to which layer, or which layer; the last by default.
+    - `ax` (map, layers, graph, heads): axes of your own to draw in; no others are made but those
+      of the scale.
+    - `layer` (text, map, compare, heads): up to which layer, or which layer; the last by default.
     - `how` (text, map, layers, multiples, compare): "rollout" (from the input up to the layer),
       "layer" (that layer alone) or "sum". Text and compare show the method's own scores
       unless `how` or `layer` is given.
@@ -73,8 +80,8 @@ def plot_explanation(explanation: Explanation, kind: str | None = None, **option
       share that passes there. True traces the focus token from the last layer.
     - `fold` (graph): above so many columns those that carry least are folded together.
     - `total` (layers): whether methods with scores per layer get a row for their sum.
-    - `darkest` (text, map, layers, multiples): the value that takes the strongest colour; larger
-      ones share it.
+    - `darkest` (text, map, layers, multiples, heads): the value that takes the strongest colour;
+      larger ones share it.
     - `others` (multiples, compare): further explanations of the same text.
     - `names` (multiples, compare): what to call this one and the others.
     - `of` (compare): "text", or "map" where all methods have maps.
@@ -82,7 +89,7 @@ def plot_explanation(explanation: Explanation, kind: str | None = None, **option
     """
     kind = kind or "text"
     if kind not in _DRAW:
-        raise InputError(f"kind is {kind!r}; it can be {', '.join(KINDS)}.")
+        raise InputError(f"kind is {kind!r}; it can be {', '.join(_DRAW)}.")
     draw = _DRAW[kind]
     known = list(draw.__kwdefaults__ or {})
     for name in options:

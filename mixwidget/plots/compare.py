@@ -25,19 +25,9 @@ from .canvas import (
     widest,
     wrapped,
 )
+from .cells import heat, mark, name_height, name_units, size_for
 from .colours import MUTED, Scale, map_scale, row_scale, scale_for
-from .maps import (
-    cell_for,
-    check_how,
-    heat,
-    layer_number,
-    mark,
-    name_height,
-    name_units,
-    named,
-    same_text,
-    size_for,
-)
+from .maps import cell_for, check_how, layer_number, named, same_text
 from .text import ROOM, Block, label_lines, scores_shown
 from .units import Array, Layout, lay_out
 
@@ -45,6 +35,7 @@ if TYPE_CHECKING:
     from ..explanation import Explanation
 
 _BESIDE = 1.95  # inches for the names of methods
+_LONG = 120  # from so many tokens on lines are longer, so that the picture stays below 16 inches
 
 
 def draw_compare(
@@ -116,7 +107,7 @@ def _texts(
     said = [[_range_words(s), *told] for s, (_, told) in zip(scales, beside, strict=True)]
     for lines, row in zip(said[1:], scores[1:], strict=True):
         lines += agreement_words(first, scores[0], row, not layout.hides)
-    block = Block(layout, ROOM)
+    block = Block(layout, ROOM if len(layout.units) <= _LONG else 1.8 * ROOM)
 
     def room_for(lines: list[str]) -> float:
         return max(block.height, LINE_HEIGHT * len(lines)) + 0.08

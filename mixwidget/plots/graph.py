@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PatchCollection
+from matplotlib.figure import Figure
 from matplotlib.patches import Circle, PathPatch, Rectangle
 from matplotlib.path import Path
 
@@ -19,12 +20,12 @@ from .canvas import (
     LINE_HEIGHT,
     MARGIN,
     Heading,
-    Picture,
     Sheet,
     clipped,
     font,
     widest,
 )
+from .cells import MOST, figure_of, title_given
 from .colours import ACCENT, EDGE, LINE, MUTED, TEXT, Scale, scale_for
 from .graph_model import (
     Edge,
@@ -66,6 +67,15 @@ def _start(explanation: Explanation, trace: Any) -> tuple[int, int] | None:
     return layer % count, token % tokens
 
 
+def _checked(threshold: float, top_k: int | None) -> int:
+    if not 0 <= threshold <= 1:
+        raise InputError(f"threshold is {threshold}; it can be 0 to 1.")
+    top_k = 0 if top_k is None else top_k
+    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 0:
+        raise InputError(f"top_k is {top_k!r}; it can be 0 or a number of edges.")
+    return top_k
+
+
 def draw_graph(
     explanation: Explanation,
     *,
@@ -77,14 +87,11 @@ def draw_graph(
     unit: str = "tokens",
     colours: str = "blues",
     title: str | None = None,
-) -> Picture:
+    ax: Axes | None = None,
+) -> Figure:
     words.need_maps(explanation, "graph")
     assert explanation.maps is not None
-    if not 0 <= threshold <= 1:
-        raise InputError(f"threshold is {threshold}; it can be 0 to 1.")
-    top_k = 0 if top_k is None else top_k
-    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 0:
-        raise InputError(f"top_k is {top_k!r}; it can be 0 or a number of edges.")
+    top_k = _checked(threshold, top_k)
     steps = steps_of(explanation.maps, explanation.combine)
     start = _start(explanation, trace)
     origin = explanation.focus if start is None else start[1]
@@ -95,8 +102,9 @@ def draw_graph(
     top = None if start is None else start[0]
     layout, drawn, shares = _edges_of(steps, layout, own, fold, top)
     heading_words = _meaning(explanation, start, name, threshold, top_k) + _fold_words(layout)
-    column = float(np.clip(8.6 / len(layout.units), 0.185, 0.72))
-    level = float(np.clip(3.6 / len(steps), 0.42, 0.72))
+    count = len(layout.units)
+    column = float(np.clip(8.6 / count, min(0.185, MOST / count), 0.72))
+    level = float(np.clip(3.6 / len(steps), min(0.42, 12 / len(steps)), 0.72))
     left = MARGIN + widest([f"layer {len(steps)}"]) + 0.1
     width = max(left + column * len(layout.units) + MARGIN, 5.2)
     heading = Heading(words.name(explanation), heading_words, width - 2 * MARGIN, title)
@@ -104,9 +112,13 @@ def draw_graph(
     names = min(widest(layout.texts), _LONGEST_NAME) + 0.2 if upright else 0.4
     base = MARGIN + heading.height + 0.15 + level * len(steps)
     height = base + names + (LEGEND_HEIGHT if shares is not None else 0.05)
-    sheet = Sheet(width, height, layout.texts)
-    sheet.heading(heading)
-    plane = sheet.plane()
+    if ax is not None:
+        called = (words.name(explanation), heading_words, title)
+        sheet, plane = None, _prepared(ax, called, width, (base + names, MARGIN + heading.height))
+    else:
+        sheet = Sheet(width, height, layout.texts)
+        sheet.heading(heading)
+        plane = sheet.plane()
     grid = _Grid(left, base, column, level, len(steps) + 1, layout)
     grid.levels(plane, None if start is None else start[0] + 1)
     _draw_edges(grid, plane, drawn, chosen_edges(drawn, threshold, top_k), shares is not None)
@@ -117,9 +129,21 @@ def draw_graph(
         single = [not unit.fold for unit in layout.units]
         scale = scale_for(shares[0, single], False, colours)
     grid.names(plane, upright, None if shares is None else shares[0], scale)
+    if sheet is None:
+        return figure_of(plane)
     if scale is not None:
         sheet.legend(scale, f"share of {name}", left, base + names)
     return sheet.figure
+
+
+def _prepared(
+    ax: Axes, called: tuple[str, str, str | None], width: float, ends: tuple[float, float]
+) -> Axes:
+    """Given axes, measured as the sheet is, with the heading above."""
+    ax.set(xlim=(0, width), ylim=ends)
+    ax.axis("off")
+    title_given(ax, called, ax.get_window_extent().width / figure_of(ax).dpi)
+    return ax
 
 
 def _edges_of(

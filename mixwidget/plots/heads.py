@@ -1,17 +1,23 @@
-"""The layer-by-head grids of head masks."""
+"""Heads: what each of them scores or attends to, and the grids of head masks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from .canvas import LEGEND_HEIGHT, LINE_HEIGHT, MARGIN, SIZE, Heading, Picture, Sheet, font
-from .colours import MUTED, Scale, scale_for
-from .maps import heat
-from .units import Array
+from ..errors import UnsupportedMethodError
+from . import words
+from .canvas import LEGEND_HEIGHT, LINE_HEIGHT, MARGIN, SIZE, Heading, Picture, Sheet, font, widest
+from .cells import MOST, draw_given, heat, mark, name_height, name_units
+from .colours import LINE, MUTED, Scale, map_scale, scale_for
+from .maps import layer_number
+from .units import Array, lay_out
 
 if TYPE_CHECKING:
+    from ..explanation import Explanation
     from ..methods import HeadMasks
 
 _LEFT, _GAP = 0.75, 0.3
@@ -64,3 +70,67 @@ def plot_head_masks(masks: HeadMasks) -> Picture:
             style = font(SIZE - 1, color="white", ha="center", va="center")
             axes.text(head, layers - 1 - layer, marks, **style)
     return sheet.figure
+
+
+def draw_heads(
+    explanation: Explanation,
+    *,
+    layer: int | None = None,
+    special: bool = True,
+    unit: str = "tokens",
+    colours: str = "blues",
+    darkest: float | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """A row for each head, layers upward, a column for each token."""
+    held = explanation.head_scores
+    if held is None:
+        raise UnsupportedMethodError(
+            f"{explanation.method} says nothing of single heads; explain by logit, or by "
+            "raw_attention, and draw that."
+        )
+    shown = range(len(held)) if layer is None else [layer_number(explanation, layer)]
+    layout, signed = lay_out(explanation, unit, special), words.signed(explanation)
+    rows = np.concatenate([held[one][::-1] for one in reversed(shown)]).astype(float)
+    values, heads = layout.columns(rows, signed), held.shape[1]
+    scale = map_scale(values, signed, colours, darkest=darkest)
+    meaning = f"what each head writes {words.towards(explanation)} from each token"
+    if explanation.maps is not None:
+        meaning = "what each head attends to, on average over the tokens that attend"
+    legend = words.legend(explanation, not signed)
+    names = [f"{one}.{head}" for one in reversed(shown) for head in reversed(range(heads))]
+    if ax is not None:
+        called = (words.name(explanation), meaning, title)
+        _between(ax, len(shown), heads)
+        return draw_given(ax, values, scale, called, layout, _few(names, heads), legend)
+    count = len(layout.units)
+    wide = float(np.clip(8.0 / count, min(0.14, MOST / count), 0.5))
+    high = float(np.clip(7.0 / len(values), min(0.1, MOST / len(values)), 0.22))
+    left = MARGIN + widest(names) + 0.08
+    width = max(left + wide * count + MARGIN, 5.0)
+    heading = Heading(words.name(explanation), meaning, width - 2 * MARGIN, title)
+    top = MARGIN + heading.height + LINE_HEIGHT + name_height(layout, wide)
+    bottom = top + high * len(values)
+    sheet = Sheet(width, bottom + 0.12 + LEGEND_HEIGHT, layout.texts)
+    sheet.heading(heading)
+    axes = heat(sheet, values, scale, left, top, (wide, high))
+    labels = names if high >= 0.14 else _few(names, heads)
+    axes.set_yticks(range(len(labels)), labels, **font(SIZE - 1, color=MUTED))
+    axes.tick_params(length=0, pad=2.5)
+    name_units(axes, layout, wide, "x")
+    mark(axes, layout, rows=False)
+    _between(axes, len(shown), heads)
+    sheet.say(MARGIN, MARGIN + heading.height, "layer.head", SIZE - 1, color=MUTED)
+    sheet.legend(scale, legend, left, bottom + 0.12)
+    return sheet.figure
+
+
+def _few(names: list[str], heads: int) -> list[str]:
+    """Only the first head of each layer is named."""
+    return [name if (i + 1) % heads == 0 else "" for i, name in enumerate(names)]
+
+
+def _between(axes: Axes, layers: int, heads: int) -> None:
+    for layer in range(1, layers):
+        axes.axhline(layer * heads - 0.5, color=LINE, linewidth=1.2)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
+from matplotlib.figure import Figure
 
 from ..errors import InputError, UnsupportedMethodError
 from ..explanation import alike, flow_rows
@@ -19,89 +19,29 @@ from .canvas import (
     MARGIN,
     SIZE,
     Heading,
-    Picture,
     Sheet,
-    clipped,
     font,
     widest,
     wrapped,
 )
-from .colours import ACCENT, LINE, MUTED, TEXT, Scale, map_scale, row_scale
-from .units import Array, Layout, lay_out
+from .cells import (
+    LONGEST_NAME,
+    MOST,
+    SMALLEST,
+    draw_given,
+    heat,
+    mark,
+    name_height,
+    name_units,
+    size_for,
+)
+from .colours import MUTED, map_scale, row_scale
+from .units import Array, lay_out
 
 if TYPE_CHECKING:
     from ..explanation import Explanation
 
-_LONGEST_NAME = 1.1  # inches
-_SMALLEST = 0.085  # a cell whose token can still be named
 HOWS = ("rollout", "layer", "sum")
-
-
-def heat(
-    sheet: Sheet, values: Array, scale: Scale, left: float, top: float, cell: tuple[float, float]
-) -> Axes:
-    """A matrix as coloured cells, without labels."""
-    rows, columns = values.shape
-    axes = sheet.axes(left, top, columns * cell[0], rows * cell[1])
-    axes.imshow(
-        values,
-        cmap=scale.colours,
-        norm=scale.norm,
-        aspect="auto",
-        interpolation="nearest",
-        extent=(-0.5, columns - 0.5, rows - 0.5, -0.5),
-    )
-    axes.set(xticks=[], yticks=[])
-    for side in axes.spines.values():
-        side.set(color=LINE, linewidth=0.6)
-    return axes
-
-
-def size_for(cell: float) -> float:
-    """Size of names beside cells, in points."""
-    return float(np.clip(cell * 72 * 0.82, 5.0, SIZE))
-
-
-def name_height(layout: Layout, cell: float) -> float:
-    """Inches that names above columns take."""
-    size = size_for(cell)
-    wide = min(widest(layout.texts, size), _LONGEST_NAME)
-    return (wide if wide > 0.92 * cell else size / 72) + 0.07
-
-
-def name_units(axes: Axes, layout: Layout, cell: float, axis: str) -> None:
-    """Units named along an axis, all while they can be read, then every few; focus in colour."""
-    size = size_for(cell)
-    step = int(np.ceil(size / 72 / cell - 0.25)) if cell < _SMALLEST else 1
-    places = list(range(0, len(layout.units), max(1, step)))
-    texts = [clipped(layout.units[place].text, _LONGEST_NAME, size) for place in places]
-    if axis == "x":
-        upright = min(widest(layout.texts, size), _LONGEST_NAME) > 0.92 * cell
-        axes.xaxis.set_ticks_position("top")
-        axes.set_xticks(places, texts, rotation=90 if upright else 0, **font(size))
-        labels = axes.get_xticklabels()
-    else:
-        axes.set_yticks(places, texts, **font(size))
-        labels = axes.get_yticklabels()
-    axes.tick_params(length=0, pad=2.5)
-    for place, label in zip(places, labels, strict=True):
-        if place == layout.focus:
-            label.set(color=ACCENT, fontweight="bold")
-        elif layout.units[place].special:
-            label.set_color(MUTED)
-
-
-def mark(axes: Axes, layout: Layout, rows: bool = True, focus: bool = True) -> None:
-    """Where the second text begins, and a frame around the focus row."""
-    for place in layout.breaks:
-        axes.axvline(place - 0.5, color=TEXT, linewidth=0.7, dashes=(3, 3))
-        if rows:
-            axes.axhline(place - 0.5, color=TEXT, linewidth=0.7, dashes=(3, 3))
-    if focus and rows and layout.focus is not None:
-        corner, width = (-0.5, layout.focus - 0.5), len(layout.units)
-        frame = Rectangle(corner, width, 1, fill=False, edgecolor=ACCENT, linewidth=1.2)
-        frame.set(zorder=5, clip_on=False)
-        axes.add_patch(frame)
 
 
 def check_how(how: str) -> None:
@@ -121,7 +61,8 @@ def layer_number(explanation: Explanation, layer: int | None) -> int:
 
 def cell_for(count: int) -> float:
     """Side of a cell that suits a number of tokens."""
-    return float(np.clip(6.4 / max(count, 1), 0.105, 0.32))
+    count = max(count, 1)
+    return float(np.clip(6.4 / count, min(0.105, MOST / count), 0.32))
 
 
 def draw_map(
@@ -134,31 +75,36 @@ def draw_map(
     colours: str = "blues",
     darkest: float | None = None,
     title: str | None = None,
-) -> Picture:
+    ax: Axes | None = None,
+) -> Figure:
     words.need_maps(explanation, "map")
     check_how(how)
     layout = lay_out(explanation, unit, special)
     signed = words.signed(explanation)
     which = layer_number(explanation, layer)
     values = layout.square(explanation.aggregate(how, which), signed)
+    scale = map_scale(values, signed, colours, darkest=darkest)
+    meaning = words.map_meaning(explanation, how, which, "each token (row)")
+    share = how == "rollout" or bool(np.allclose(values.sum(-1), 1, atol=1e-3))
+    legend = words.legend(explanation, share)
+    if ax is not None:
+        called = (words.name(explanation), meaning, title)
+        return draw_given(ax, values, scale, called, layout, layout, legend)
     cell = cell_for(len(values))
     side = cell * len(values)
-    left = MARGIN + 0.2 + min(widest(layout.texts, size_for(cell)), _LONGEST_NAME) + 0.06
+    left = MARGIN + 0.2 + min(widest(layout.texts, size_for(cell)), LONGEST_NAME) + 0.06
     width = max(left + side + MARGIN, 5.0)
-    meaning = words.map_meaning(explanation, how, which, "each token (row)")
     heading = Heading(words.name(explanation), meaning, width - 2 * MARGIN, title)
     top = MARGIN + heading.height + LINE_HEIGHT + name_height(layout, cell)
     sheet = Sheet(width, top + side + 0.12 + LEGEND_HEIGHT, layout.texts)
     sheet.heading(heading)
-    scale = map_scale(values, signed, colours, darkest=darkest)
     axes = heat(sheet, values, scale, left, top, (cell, cell))
     name_units(axes, layout, cell, "x")
     name_units(axes, layout, cell, "y")
     mark(axes, layout)
     sheet.say(left, MARGIN + heading.height, "from", SIZE - 1, color=MUTED)
     sheet.say(MARGIN, top + side / 2, "into", SIZE - 1, color=MUTED, rotation=90, va="center")
-    share = how == "rollout" or bool(np.allclose(values.sum(-1), 1, atol=1e-3))
-    sheet.legend(scale, words.legend(explanation, share), left, top + side + 0.12)
+    sheet.legend(scale, legend, left, top + side + 0.12)
     return sheet.figure
 
 
@@ -209,15 +155,25 @@ def draw_layers(
     colours: str = "blues",
     darkest: float | None = None,
     title: str | None = None,
-) -> Picture:
-    rows, meaning, totalled = _rows_of(explanation, how, total)
+    ax: Axes | None = None,
+) -> Figure:
+    rows, meaning, totalled = _rows_of(explanation, how, total and ax is None)
     layout = lay_out(explanation, unit, special)
     signed = words.signed(explanation)
     values = layout.columns(rows, signed)
     layers = len(values) - totalled
-    wide = float(np.clip(8.0 / len(layout.units), 0.14, 0.55))
-    high, gap = 0.24, 0.1
+    count = len(layout.units)
+    wide = float(np.clip(8.0 / count, min(0.14, MOST / count), 0.55))
+    high, gap = min(0.24, MOST / len(values)), 0.1
     names = ["layer 0", *(str(layer) for layer in range(1, layers))]
+    # Totals are larger than what single layers give: a scale of most values would end below them.
+    suited = row_scale if totalled else map_scale
+    scale = suited(values, signed, colours, darkest=darkest)
+    share = explanation.maps is not None and bool(np.allclose(rows.sum(-1), 1, atol=1e-3))
+    legend = words.legend(explanation, share)
+    if ax is not None:
+        called = (words.name(explanation), meaning, title)
+        return draw_given(ax, values[::-1], scale, called, layout, names[::-1], legend)
     left = MARGIN + widest([*names, "all layers"]) + 0.08
     width = max(left + wide * len(layout.units) + MARGIN, 5.0)
     heading = Heading(words.name(explanation), meaning, width - 2 * MARGIN, title)
@@ -225,9 +181,6 @@ def draw_layers(
     bottom = top + high * len(values) + gap * totalled
     sheet = Sheet(width, bottom + 0.12 + LEGEND_HEIGHT, layout.texts)
     sheet.heading(heading)
-    # Totals are larger than what single layers give: a scale of most values would end below them.
-    suited = row_scale if totalled else map_scale
-    scale = suited(values, signed, colours, darkest=darkest)
     first = top + (high + gap) * totalled
     axes = heat(sheet, values[:layers][::-1], scale, left, first, (wide, high))
     axes.set_yticks(range(layers), names[::-1], **font(SIZE, color=MUTED))
@@ -238,8 +191,7 @@ def draw_layers(
         axes.set_yticks([0], ["all layers"], **font(SIZE, color=MUTED))
         mark(axes, layout, rows=False)
     name_units(axes, layout, wide, "x")
-    share = explanation.maps is not None and bool(np.allclose(rows.sum(-1), 1, atol=1e-3))
-    sheet.legend(scale, words.legend(explanation, share), left, bottom + 0.12)
+    sheet.legend(scale, legend, left, bottom + 0.12)
     return sheet.figure
 
 
@@ -271,6 +223,12 @@ def named(shown: Sequence[Explanation], names: Sequence[str] | None) -> list[str
     return [str(name) for name in names]
 
 
+def _thumbnail_cell(count: int, across: int, down: int) -> float:
+    """None is so large that all of them together are wider or higher than 16 inches."""
+    liked = float(np.clip((1.9 if across <= 4 else 1.45) / count, 0.02, 0.2))
+    return min(liked, (12.4 / across - 0.12) / count, (14 / down - 0.27) / count)
+
+
 def draw_multiples(
     explanation: Explanation,
     *,
@@ -282,7 +240,7 @@ def draw_multiples(
     colours: str = "blues",
     darkest: float | None = None,
     title: str | None = None,
-) -> Picture:
+) -> Figure:
     check_how(how)
     shown = same_text(explanation, others)
     called = named(shown, names)
@@ -292,9 +250,9 @@ def draw_multiples(
     count = max(len(one.maps) for one in shown if one.maps is not None)
     across = count if others else min(count, 4 if count <= 8 else 6)
     down = len(shown) if others else -(-count // across)
-    cell = float(np.clip((1.9 if across <= 4 else 1.45) / len(layout.units), 0.02, 0.2))
-    side, labels = cell * len(layout.units), cell >= _SMALLEST
-    left = MARGIN + (min(widest(layout.texts, size_for(cell)), _LONGEST_NAME) + 0.06) * labels
+    cell = _thumbnail_cell(len(layout.units), across, down)
+    side, labels = cell * len(layout.units), cell >= SMALLEST
+    left = MARGIN + (min(widest(layout.texts, size_for(cell)), LONGEST_NAME) + 0.06) * labels
     beside = 1.6 if others else 0.0
     gap, step = 0.12, side + LINE_HEIGHT + 0.09
     width = max(left + beside + across * (side + gap) + MARGIN - gap, 4.6)

@@ -102,6 +102,11 @@ def score_meaning(explanation: Explanation) -> str:
     return f"how much each token {verb} {_object(explanation)}"
 
 
+def towards(explanation: Explanation) -> str:
+    """Whom a signed score speaks for."""
+    return f"for or against {target(explanation)}"
+
+
 def aside(sink: Sink) -> str:
     """What is said of tokens that are set beside the scale; nothing where there are none."""
     pairs = zip(sink, sink.shares, strict=True)

@@ -116,6 +116,51 @@ def test_long_texts_and_pairs_are_drawn(loaded, tmp_path):
     assert units.lay_out(pair).breaks == [12]
 
 
+def test_200_tokens_fit_on_16_inches():
+    tokenizer = tiny.tokenizer()
+    tokenizer.model_max_length = 256
+    model = tiny.model("bert", max_position_embeddings=256)
+    for id, kinds in {
+        "raw_attention": ("text", "map", "layers", "graph", "multiples", "heads"),
+        "attcat": ("text", "layers"),
+    }.items():
+        e = explain(model, "the film " * 99, method=id, tokenizer=tokenizer)
+        assert len(e.tokens) == 200
+        for kind in kinds:
+            assert max(e.plot(kind).get_size_inches()) <= 16, (id, kind)
+        both = e.plot("compare", others=[e, e], **({"of": "map"} if "map" in kinds else {}))
+        assert max(both.get_size_inches()) <= 16
+
+
+@pytest.mark.parametrize("kind", ["map", "layers", "graph", "heads"])
+def test_axes_of_ones_own(loaded, kind, tmp_path):
+    model, tokenizer = loaded
+    e = explain(model, TEXT, method="raw_attention", tokenizer=tokenizer)
+    figure = Figure(figsize=(9, 4))
+    left, right = figure.subplots(1, 2)
+    assert e.plot(kind, ax=right) is figure
+    figure.savefig(tmp_path / "figure.png")
+    assert right.get_title(loc="left").startswith("Raw attention")
+    assert right.has_data()
+    assert not left.has_data()
+
+
+def test_heads_are_those_of_the_model(loaded):
+    model, tokenizer = loaded
+    e = explain(model, TEXT, method="raw_attention", tokenizer=tokenizer)
+    assert e.head_scores is not None
+    np.testing.assert_allclose(e.head_scores.mean(1), e.maps.mean(1), atol=1e-6)
+    image = e.plot("heads").axes[0].images[0].get_array()
+    layers, heads, n = e.head_scores.shape
+    assert image.shape == (layers * heads, n)
+    np.testing.assert_allclose(image[-1], e.head_scores[0, 0], atol=1e-6)
+    np.testing.assert_allclose(image[0], e.head_scores[-1, -1], atol=1e-6)
+    wrote = explain(model, TEXT, method="logit", tokenizer=tokenizer)
+    assert "for or against" in said(wrote.plot("heads", layer=1))
+    with pytest.raises(UnsupportedMethodError, match="single heads"):
+        explain(model, TEXT, method="alti", tokenizer=tokenizer).plot("heads")
+
+
 def test_figures_keep_their_text_inside(explained):
     for kind in KINDS:
         options = {"others": [explained["attention_rollout"]]} if kind == "compare" else {}
