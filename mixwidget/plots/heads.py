@@ -103,7 +103,8 @@ def draw_heads(
     if ax is not None:
         called = (words.name(explanation), meaning, title)
         _between(ax, len(shown), heads)
-        return draw_given(ax, values, scale, called, layout, _few(names, heads), legend)
+        labels = names if len(names) <= 24 else _few(names, heads)
+        return draw_given(ax, values, scale, called, layout, labels, legend)
     count = len(layout.units)
     wide = float(np.clip(8.0 / count, min(0.14, MOST / count), 0.5))
     high = float(np.clip(7.0 / len(values), min(0.1, MOST / len(values)), 0.22))
