@@ -16,7 +16,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 KEPT_CELL_METADATA = {"tags", "slideshow", "jupyter"}
 STATIC = {"image/png", "text/html", "text/plain"}
-MOST = 240_000  # bytes of a notebook
+MOST = 280_000  # bytes of a notebook
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
