@@ -7,7 +7,9 @@
 Criteria, written down before anything was run:
 
 - A prompt says five things of five people, one sentence each, and asks for one of them. The answer
-  is the model's own, greedily. A question counts only if the answer holds what the text says.
+  is the model's own, greedily. A question counts only if the answer holds what the text says, and
+  names nobody else (added after a first run: "Laura plays the piano", asked about Emma, comes from
+  what is said of Laura too).
 - *fact first*: of the five statements the one that was asked for has the largest score, summed over
   its tokens. Methods are asked about the whole answer, with their own defaults; `shapley` and
   `context_cite` remove sentences, and `blank_out` is asked both ways.
@@ -59,11 +61,12 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Question:
-    """A chat, and which of its sentences holds what is asked for."""
+    """A chat, which of its sentences holds what is asked for, and who else is spoken of."""
 
     chat: list[dict[str, str]]
     fact: int
     what: str
+    others: list[str]
 
 
 def questions(seed: int = 0) -> Iterator[Question]:
@@ -78,7 +81,7 @@ def questions(seed: int = 0) -> Iterator[Question]:
         k = order[fact]
         asked = FACTS[k][1].format(who=people[k])
         chat = [{"role": "user", "content": " ".join([*said, asked])}]
-        yield Question(chat, fact, whats[k])
+        yield Question(chat, fact, whats[k], [str(one) for one in people if one != people[k]])
 
 
 class Passes:
@@ -100,7 +103,7 @@ def answered(source: Any, count: int) -> list[tuple[Question, Any]]:
     for question in questions():
         case = prepare(source, question.chat, answer=True, max_new_tokens=16)
         text = "".join(token.text for token in case.encoding.tokens[case.encoding.answer])
-        if question.what in text:
+        if question.what in text and not any(name in text for name in question.others):
             found.append((question, case))
         if len(found) == count:
             return found
@@ -171,6 +174,8 @@ def table() -> str:
     """The methods, those that foretell most first."""
     every = kept()
     done = {label: found for label, found in every.items() if isinstance(found[0], dict)}
+    most = max(map(len, done.values()))
+    done = {label: found for label, found in done.items() if 2 * len(found) > most}
 
     def rank(label: str) -> float:
         return -float(np.nanmean([one["lds"] for one in done[label]]))
@@ -186,15 +191,14 @@ def table() -> str:
         id, _, how = label.partition(" ")
         lines.append(f"| `{id}`{' ' if how else ''}{how} | {' | '.join(cells)} | {spent} |")
     counts = {label: len(found) for label, found in done.items()}
-    most = max(counts.values())
     fewer = [f"`{label}` {n}" for label, n in counts.items() if n < most]
     tail = f"\n\nQuestions: {most}{'; of ' + ', '.join(fewer) if fewer else ''}."
-    refused = [f"`{label}`" for label in every if label not in done]
+    refused = [f"`{label}`" for label in every if isinstance(every[label][0], str)]
     if refused:
         tail += f" Not defined for this model: {', '.join(refused)}."
-    late = [f"`{label}`" for label in sorted(SLOW - set(every))]
-    if late:
-        tail += f" Not measured, for the time they take: {', '.join(late)}."
+    slow = [f"`{label}`" for label in sorted(SLOW - set(done))]
+    if slow:
+        tail += f" Left out, for the time they take: {', '.join(slow)}."
     return "\n".join(lines) + tail
 
 

@@ -106,7 +106,8 @@ class Block:
     @once
     def causal(self) -> bool:
         """No token takes anything from a later one (read off the weights, whatever the mask)."""
-        return self.tokens > 1 and not bool(self.weights.triu(1).any())
+        heads = self.weights  # one at a time: a copy of all may be large
+        return self.tokens > 1 and not any(bool(head.triu(1).any()) for head in heads)
 
     def _norm(self, path: str | None) -> Norm | None:
         return None if path is None else Norm(at(self.record.module, path), self.spec.norm_offset)

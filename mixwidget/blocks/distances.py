@@ -22,7 +22,8 @@ def part_distances(
     its norm is taken while it is in the cache. Of a causal block only rows i >= j are made.
     """
     tokens, width = stage.total.shape
-    weights = (block.weights * stage.scale.squeeze(-1)[:, None]).permute(2, 1, 0).contiguous()
+    weights = block.weights.permute(2, 1, 0).clone(memory_format=torch.contiguous_format)
+    weights *= stage.scale.squeeze(-1)[:, None]  # in place: of a long text they are large
     distances = weights.new_full((tokens, tokens), torch.inf)  # [source, target]
     batch = max(1, _BATCH_ELEMENTS // (tokens * width))
     if stage.carry is not None:
@@ -43,7 +44,9 @@ def part_distances(
     distances = distances.T.contiguous()
     own = stage.total - block.own_vectors(stage)
     distances.diagonal().copy_(_norm_(own, p))
-    seen = (block.weights != 0).any(0).fill_diagonal_(True)
+    seen = torch.zeros_like(distances, dtype=torch.bool).fill_diagonal_(True)
+    for head in block.weights:
+        seen |= head != 0
     return distances.masked_fill_(~seen, torch.inf)
 
 
