@@ -171,10 +171,8 @@ def page() -> str:
         lines += ["| | shows | call | measured | what came out |", "|---|---|---|---|---|"]
         for one in listed:
             if one.paper == paper:
-                call = f"`{one.call}`".replace("|", "\\|")
-                lines.append(
-                    f"| {one.name} | {one.shows} | {call} | {_where(one.where)} | {one.found} |"
-                )
+                cells = (one.name, one.shows, f"`{one.call}`", _where(one.where), one.found)
+                lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -81,6 +81,8 @@ def test_the_list_names_every_table_and_figure() -> None:
 
 def test_no_row_is_empty() -> None:
     assert [str(one) for one in LISTED if len(one.found) < 10] == []
+    told = [cell for one in LISTED for cell in (one.shows, one.call, one.found)]
+    assert not [cell for cell in told if "|" in cell]  # which would end a cell of the page's tables
     with pytest.raises(ValueError, match="must say"):
         papers.items("# A | B\n\n## Table 1\nshows: this\ncall: 1\n")
 
