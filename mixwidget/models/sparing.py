@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -159,9 +160,45 @@ def record_long(source: Source, inputs: Mapping[str, Tensor], check: Check | Non
     check_long(source, int(inputs["input_ids"].shape[1]))
     sizes = [int(inputs["input_ids"].shape[1])]
     recorder = SparingRecorder(source.model, spec, sizes, check)
+    head = getattr(source.model, "get_output_embeddings", lambda: None)()
+    read: list[Tensor] = []
+    hook = None if head is None else head.register_forward_pre_hook(lambda _, x: read.append(x[0]))
     with recorder.hooks(), recorder.watching, torch.no_grad():
         output = source.model(**inputs, **plain_output(source.model))
+    if hook is not None:
+        hook.remove()
+    if len(read) == 1 and (late := LateLogits.of(output, head, read[0])) is not None:
+        output = SimpleNamespace(logits=late)
     return LongTrace(source.model, spec, inputs, recorder.finished(), output)
+
+
+class LateLogits:
+    """Logits [1, n, words] of which rows are made when they are asked for: of a long text they
+    would be as large as a layer's attention."""
+
+    def __init__(self, head: nn.Module, states: Tensor) -> None:
+        self._head, self._states = head, states
+
+    @classmethod
+    def of(cls, output: Any, head: nn.Module, states: Tensor) -> LateLogits | None:
+        """None where the head is not all that makes them (a softcap, a scale)."""
+        logits = getattr(output, "logits", None)
+        if logits is None or logits.shape[:2] != states.shape[:2]:
+            return None
+        made, last = cls(head, states), slice(-2, None)
+        same = torch.allclose(made[:, last], logits[:, last], rtol=1e-5, atol=1e-5)
+        return made if same else None
+
+    @as_it_was
+    def __getitem__(self, key: Any) -> Tensor:
+        with torch.no_grad():
+            made: Tensor = self._head(self._states[key])
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self[:], name)
 
 
 def sparingly(model: nn.Module, spec: BlockSpec, mode: Callable[[], Any] | None = None) -> None:

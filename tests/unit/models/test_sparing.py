@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from mixwidget import explain
 from mixwidget.engine import prepare
@@ -26,6 +27,13 @@ def test_a_layer_at_a_time_is_exact(
     trace = prepare(model, TEXT, tokenizer=tokenizer).trace()
     assert isinstance(trace, sparing.LongTrace)
     assert all(layer.weights is None for layer in trace.held)
+    late = trace.output.logits
+    assert isinstance(late, sparing.LateLogits) is (family != "gemma2")  # which caps them
+    with torch.no_grad():
+        logits = model(**trace.inputs).logits
+    assert torch.allclose(late[:, 3], logits[:, 3], atol=1e-5)
+    assert torch.allclose(late[0, [2, 5]], logits[0, [2, 5]], atol=1e-5)
+    assert late.shape == logits.shape
     long = explain(model, TEXT, method, tokenizer=tokenizer)
     assert np.allclose(long.scores, whole.scores, rtol=1e-6, atol=1e-9)
     if whole.maps is not None:
