@@ -14,6 +14,7 @@ from playwright.sync_api import Browser
 from mixwidget import demo
 from tests.browser.cells import HOSTILE
 from tests.browser.driver import Notebook
+from tests.browser.figures import measured, walk
 from tests.browser.servers import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -58,6 +59,35 @@ def test_the_demo_shows_its_tokens(book: Notebook) -> None:
     assert "positive" in book.root().inner_text()
     assert book.part("token", index=3).count() == 1
     assert value(book, "view.status['state']") == "ready"
+
+
+def test_the_form_in_a_notebook(book: Notebook) -> None:
+    """Sentence, claim and verdict in sight below a cell of two lines, and the other figures."""
+    book.ready()
+    book.until(lambda: "confirmed" in verdict(book).lower(), "it is tested", 60)
+    found = measured(book.page)
+    assert found["first"] <= 90
+    assert found["height"] <= 640
+    assert found["controls"] <= 20
+    assert found["disabled"] == []
+    top = book.root().bounding_box()
+    below = book.part("verdict").bounding_box()
+    assert top is not None
+    assert below is not None
+    assert below["y"] + below["height"] - top["y"] <= 200  # of 690, with a cell of two lines above
+    said = verdict(book)
+    book.part("token", index=11).click()
+    book.page.wait_for_timeout(100)
+    assert verdict(book) == said
+    book.page.keyboard.press("Escape")
+
+
+def verdict(book: Notebook) -> str:
+    return book.part("verdict").inner_text()
+
+
+def test_each_view(book: Notebook) -> None:
+    walk(book)
 
 
 def test_another_method_by_a_click(book: Notebook) -> None:

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser
 from mixwidget import demo
 from tests.browser.cells import HOSTILE
 from tests.browser.driver import Sheet
+from tests.browser.figures import walk
 from tests.browser.servers import marimo
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -77,6 +78,10 @@ def test_a_node_is_traced(sheet: Sheet) -> None:
     sheet.click_a_node()
     sheet.until(lambda: "comes from" in str(canvas.get_attribute("aria-label")), "it is traced")
     sheet.view("text")
+
+
+def test_each_view(sheet: Sheet) -> None:
+    walk(sheet)
 
 
 def test_a_slow_method_is_cancelled(sheet: Sheet) -> None:
