@@ -11,8 +11,8 @@ from tests.browser.driver import Sheet
 VIEWS = ("text", "graph", "layers", "map", "multiples", "compare", "faithfulness", "heads")
 
 # A control is no token; what is hidden, tucked away or inside closed details does not count.
-_MEASURE = """() => {
-  const root = document.querySelector(".mixwidget"), frame = root.getBoundingClientRect();
+_MEASURE = """(root) => {
+  const frame = root.getBoundingClientRect();
   const seen = (e) => {
     const b = e.getBoundingClientRect(), s = getComputedStyle(e);
     return b.width > 1 && b.height > 1 && s.visibility !== "hidden" && +s.opacity > 0.05 &&
@@ -31,7 +31,7 @@ _MEASURE = """() => {
     return [...paper.getImageData(0, 0, 1, 1).data];
   };
   const ground = (e) => {
-    for (let at = e; at; at = at.parentElement) {
+    for (let at = e; at; at = at.parentElement ?? at.getRootNode().host) {
       const colour = rgba(getComputedStyle(at).backgroundColor);
       if (colour[3] > 250) return colour;
     }
@@ -75,7 +75,7 @@ _MEASURE = """() => {
 
 
 def measured(page: Page) -> dict[str, Any]:
-    return dict(page.evaluate(_MEASURE))
+    return dict(page.locator(".mixwidget").first.evaluate(_MEASURE))
 
 
 def faults(page: Page) -> dict[str, list[str]]:
