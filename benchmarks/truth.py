@@ -312,7 +312,8 @@ def cell(found: Any, criterion: str) -> str:
 
 def table(kind: str) -> str:
     """The methods of a kind of model, those that find most first."""
-    every, columns = kept(), [column for column in COLUMNS if column.kind == kind]
+    every = kept()
+    columns = [column for column in COLUMNS if column.kind == kind and column.key in every]
     heads = [
         (column, criterion, f"{column.task}, {criterion}" if len(column.criteria) > 1
          else column.task) for column in columns for criterion in column.criteria

@@ -1,7 +1,7 @@
 """Which method to begin with: the one that finds the truth where it is known.
 
-The figures are those of `benchmarks/tables/truth.json` (`python -m benchmarks.truth`); a test
-compares them.
+The figures are those of docs/truth.md (`python -m benchmarks.truth`); a test compares them with
+what was measured on models set by hand (`benchmarks/tables/truth.json`).
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def _told(run: Run, walk: Walk, conserved: dict[int, list[float]], kept: bool = 
     r"s_j = \sum_d R^0_{jd}",
     ignores="Biases; norms, activations and the softmax pass relevance on unchanged. Sums that "
     "nearly cancel share out very large parts of both signs.",
-    cost=lambda size: 6.4,
+    cost=lambda size: 7.8,
     options={"zero_focus": ZERO_FOCUS},
 )
 def lrp(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
@@ -105,7 +105,7 @@ def lrp(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
     measures="Relevance of the last layer's attention weights in the focus token's row.",
     formula=r"s_j = \tfrac{1}{H} \sum_h \mathrm{relu}\bigl(R_{A^{L,h}}\bigr)_{fj}",
     ignores="All layers but the last.",
-    cost=lambda size: 2.0,
+    cost=lambda size: 3.0,
     options={"zero_focus": ZERO_FOCUS},
 )
 def partial_lrp(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
@@ -192,7 +192,7 @@ def _rolled(maps: dict[int, Tensor]) -> Tensor:
     r"\tfrac{\partial y_c}{\partial A^{l,h}} \odot R_{A^{l,h}}\bigr)\Bigr), \quad "
     r"R^l = M^l R^{l-1}",
     ignores="What speaks against the target. The residual counts as 1 whatever its size.",
-    cost=lambda size: 9.1,
+    cost=lambda size: 10.5,
     options={"zero_focus": ZERO_FOCUS},
 )
 def transatt(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
@@ -220,7 +220,7 @@ def transatt(run: Run, *, zero_focus: bool = False) -> Iterator[Part]:
     r"R_h \leftarrow m^{l,h} R_h",
     ignores="Heads outside the mask, and what the mask takes away: relevance is then no longer "
     "conserved. It is as good as the mask.",
-    cost=lambda size: 5.5,
+    cost=lambda size: 10.5,
     options={
         "mask": (None, "Heads to keep: [layers, heads] of 0 and 1, two of them (syntactic and "
         "positional), or what head_masks gives. None: the demo model's own, or positional heads "

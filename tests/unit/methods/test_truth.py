@@ -28,3 +28,18 @@ def test_the_decisive_word_is_on_top(source: Any, task: str, at_least: float) ->
     rate, _ = truth.hit_rate(source, None, chosen)  # the recommended method
     assert rate >= at_least
     assert truth.hit_rate(source, "random", chosen)[0] < 0.5
+
+
+def test_the_page_shows_what_was_measured() -> None:
+    page = truth.PAGE.read_text("utf-8")
+    for kind in ("decoder", "encoder"):
+        assert truth.table(kind) in page
+
+
+def test_the_recommended_method_finds_what_is_set_by_hand() -> None:
+    """The reason that is given for it is the figures that stand in the table."""
+    every = truth.kept()
+    for task in ("marker", "copy", "decoy", "pair"):
+        found = every[f"{task} decoder"]["attn_lrp"]
+        assert found["what"] == found["n"]
+        assert found["what"] > every[f"{task} decoder"]["random"]["what"]
