@@ -282,10 +282,7 @@ def _unexplained(solved: Solved) -> Tensor:
     tokens, or the same times the norm's scale. [rows, d]"""
     rest = solved.rest.double()
     design = torch.cat([torch.ones_like(solved.scale), solved.scale], 1).double()
-    if len(rest) > 3:
-        rest = rest - design @ (torch.linalg.pinv(design) @ rest)
-    else:
-        rest = rest - rest.mean(0)
+    rest = rest - design @ (torch.linalg.pinv(design) @ rest)
     return rest.to(solved.total)
 
 

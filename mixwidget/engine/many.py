@@ -100,10 +100,11 @@ class Many:
         if len(ready) < 2 or not (self._shares and runs_together(self.source)):
             yield from (Batch([one], 0) for one in ready)
             return
-        if not self.source.anatomy.proved:  # alone: its pass is compared with the model's own
-            yield Batch([ready.pop(0)], 0)
+        lengths = [len(encoding.tokens) for _, encoding in ready]
+        longest = max(lengths)
+        if not self.source.anatomy.proved_for(longest):  # alone: compared with the model's own
+            yield Batch([ready.pop(lengths.index(longest))], 0)
         encodings = [encoding for _, encoding in ready]
-        longest = max(len(encoding.tokens) for encoding in encodings)
         tokens = self.batch_tokens or batch_tokens(self.source, longest, self._slopes)
         for rows in batches(encodings, tokens):
             yield Batch([ready[row] for row in rows], tokens)

@@ -20,6 +20,7 @@ from ..blocks import Attention, BlockSpec, Known
 from ..errors import MixwidgetError, UnsupportedModelError
 from .again import always_hooked, first_tensor, hidden_of
 from .families import registered, spec_for
+from .fingerprint import fingerprint
 from .shadow import shadow
 from .tap import Watching
 from .trace import base_of, plain_output
@@ -27,6 +28,7 @@ from .trace import base_of, plain_output
 _TOKENS, _PREFIX = 7, 5
 # Attentions of one layer: of the text, of the encoder's text; two of one text in a few families.
 _MOST_CALLS = 2
+_LONGER = 4
 
 
 @dataclass
@@ -51,24 +53,31 @@ class Anatomy:
     decodes: bool
     open: bool = False
     known: Known = field(default_factory=Known)
-    proved: bool = False  # its recorded pass has been compared with the model's own
+    proved: int = 0  # tokens of the longest text whose pass has been compared with the model's own
     reuses: bool | None = None
     own_attention: bool = False  # its passes are made with the implementation it came with
     beside: dict[int, float] = field(default_factory=dict)  # layers that mix not by attention alone
     misfit: dict[int, float] = field(default_factory=dict)  # by how much a spec missed, by layer
     said: Any = None  # what the table of families had when it was found
 
+    def proved_for(self, tokens: int) -> bool:
+        """Whether the proof holds for a text: windows and blocks show in much longer ones only."""
+        return tokens <= _LONGER * self.proved
 
-_anatomies: weakref.WeakKeyDictionary[nn.Module, Anatomy] = weakref.WeakKeyDictionary()
+
+_anatomies: weakref.WeakKeyDictionary[nn.Module, tuple[int, Anatomy]] = weakref.WeakKeyDictionary()
 
 
 def anatomy_of(model: nn.Module) -> Anatomy:
-    """Of the user's model; found once, and anew when its family has been taught anew."""
-    said = registered(getattr(model, "config", None))
-    if model not in _anatomies or _anatomies[model].said is not said:
-        _anatomies[model] = _anatomy(model)
-        _anatomies[model].said = said
-    return _anatomies[model]
+    """Of the user's model; found once, and anew when more than weights has changed in it or its
+    family has been taught anew."""
+    said, now = registered(getattr(model, "config", None)), fingerprint(model)
+    before, known = _anatomies.get(model, (None, None))
+    if known is None or before != now or known.said is not said:
+        known = _anatomy(model)
+        known.said = said
+        _anatomies[model] = now, known
+    return known
 
 
 def decodes(model: Any) -> bool:

@@ -53,9 +53,11 @@ def open_model(model: Any, tokenizer: Any = None) -> Source:
             "name or folder of one, or a pipeline."
         )
     task = _task(model)
-    anatomy_of(model)  # a model that cannot be taken apart is refused before anything else
+    anatomy = anatomy_of(model)  # what cannot be taken apart is refused before anything else
     name = name or getattr(model, "name_or_path", "") or type(model).__name__
-    return Source(model, tokenizer, name, task)
+    source = Source(model, tokenizer, name, task)
+    vars(source)["anatomy"] = anatomy
+    return source
 
 
 def _adapted(model: Any) -> Any:

@@ -46,7 +46,7 @@ def record(
         recorder.inputs = inputs
     with (
         recorder.hooks(),
-        recorder.watched(anatomy.proved),
+        recorder.watched(anatomy.proved_for(max(sizes))),
         torch.set_grad_enabled(keep_graph or recorder.taped),
     ):
         output = model(**inputs, **plain_output(model))

@@ -171,7 +171,8 @@ class TapeRecorder(Recorder):
     ) -> None:
         record.output, record.taped = self._vectors(out), taped
         rows = out.numel() // out.shape[1 if record.turned and self.keep_graph else -1]
-        if found is None and rows > self.sizes[0] and len(self.sizes) == 2:
+        encodes = len(self.sizes) == 2 and id(record.module) not in self.decoder
+        if found is None and rows > self.sizes[0] and encodes:
             # An encoder that attends in windows has filled the last of them up (LED).
             rows = self.sizes[0]
             if not self.keep_graph:

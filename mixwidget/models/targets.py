@@ -22,7 +22,7 @@ def default_focus(source: Source, encoding: Encoding) -> int:
     questions are answered, see `answering_row`."""
     if source.task == "masked_lm" and (masks := _masks(source, encoding)):
         return masks[0]
-    last = source.anatomy.causal or source.decodes
+    last = source.task == "causal_lm" or source.anatomy.causal or source.decodes
     return len(encoding.tokens) - 1 if last else 0
 
 
@@ -270,7 +270,8 @@ def _likeliest(target: str, source: Source, logits: Tensor) -> Spelt:
 
 def _name(index: int, source: Source) -> str:
     if source.task == "classification":
-        return source.labels[index]
+        # A config may tell another number of classes than its head has (XLM without a projection).
+        return dict(enumerate(source.labels)).get(index, f"LABEL_{index}")
     return readable_piece(source.tokenizer, index)
 
 
