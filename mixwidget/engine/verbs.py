@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..errors import CancelledError
+from ..errors import CancelledError, UnsupportedMethodError
 from ..explanation import Explanation, Part
 from ..methods import MethodId, Run, check_defined, get_method, recommended
 from ..models import (
@@ -147,8 +147,17 @@ def _passed_on(run: Run, layer: int) -> Part:
 @as_it_was
 def _next(run: Run, work: Iterator[Part]) -> Part | None:
     """The next part; between two parts the thread is the caller's."""
-    with torch.set_grad_enabled("gradients" in run.method.needs):
-        return next(work, None)
+    try:
+        with torch.set_grad_enabled("gradients" in run.method.needs):
+            return next(work, None)
+    except RuntimeError as error:
+        if not any(words in str(error) for words in ("inplace operation", "in-place operation")):
+            raise
+        raise UnsupportedMethodError(
+            "This model's own code overwrites numbers that a gradient needs (it could not be "
+            f"trained like this either), so {run.method.title} cannot follow a prediction down "
+            "through it. Methods without gradients can: value_zeroing, blank_out."
+        ) from error
 
 
 @as_it_was

@@ -21,6 +21,7 @@ from ..errors import MixwidgetError, UnsupportedModelError
 from .again import always_hooked, first_tensor, hidden_of
 from .families import registered, spec_for
 from .fingerprint import fingerprint
+from .proof import other_in_the_open
 from .shadow import shadow
 from .tap import Watching
 from .trace import base_of, plain_output
@@ -76,6 +77,7 @@ def anatomy_of(model: nn.Module) -> Anatomy:
     if known is None or before != now or known.said is not said:
         known = _anatomy(model)
         known.said = said
+        known.own_attention = other_in_the_open(model, probe_inputs(model, known.decodes)[0])
         _anatomies[model] = now, known
     return known
 

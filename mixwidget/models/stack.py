@@ -37,7 +37,7 @@ class Inputs:
         self.check()
         read = args[0] if args and isinstance(args[0], Tensor) else None
         hidden = self.given(kwargs) if read is None else read
-        if not isinstance(hidden, Tensor):
+        if not (isinstance(hidden, Tensor) and hidden.is_floating_point()):
             raise UnsupportedMethodError(
                 f"The layers of this model ({type(module).__name__}) are not given one tensor of "
                 "hidden states, so attributions cannot be followed through them."

@@ -68,3 +68,14 @@ def test_a_head_with_more_classes_than_the_config_names() -> None:
     model.sequence_summary.summary = torch.nn.Identity()
     e = explain(model, TEXT, "gae", tokenizer=tokenizer, target=20)
     assert e.target.label == "LABEL_20"
+
+
+def test_a_kernel_that_does_not_run_here_is_not_needed() -> None:
+    model, tokenizer = shrunk.build("llama", "causal"), shrunk.tokenizer()
+    plain = explain(model, TEXT, "alti", tokenizer=tokenizer)
+    model.config._attn_implementation_internal = "flash_attention_2"
+    with pytest.raises(ImportError):
+        model(**tokenizer(TEXT, return_tensors="pt"))
+    np.testing.assert_array_equal(
+        explain(model, TEXT, "alti", tokenizer=tokenizer).maps, plain.maps
+    )
