@@ -3,6 +3,7 @@ model, with that of a second shadow which attends by the model's own implementat
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -144,5 +145,8 @@ def _gap(one: Tensor, other: Tensor) -> float:
     if one.shape != other.shape:
         return float("inf")
     finite = torch.isfinite(other)  # a vocabulary may be masked with infinities
-    size = other[finite].abs().max().clamp(min=1e-30) if bool(finite.any()) else one.new_ones(())
-    return float((one[finite].double() - other[finite].double()).abs().max() / size.double())
+    if not bool(finite.any()):  # broken by itself, which is told where it is read
+        return 0.0
+    size = other[finite].abs().max().clamp(min=1e-30).double()
+    gap = float((one[finite].double() - other[finite].double()).abs().max() / size)
+    return gap if math.isfinite(gap) else math.inf

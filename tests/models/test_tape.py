@@ -201,7 +201,9 @@ def test_layers_that_do_not_attend_are_named_with_their_share():
         assert 0 < share < 1
         np.testing.assert_array_equal(e.maps[layer], np.eye(8))
     assert not np.array_equal(e.maps[1], np.eye(8))
-    names = model_info(prepare(model, TEXT, tokenizer=tiny.tokenizer()), e.target, e.focus, [])
+    names = model_info(
+        prepare(model, TEXT, tokenizer=tiny.tokenizer()), e.target, e.focus, e.focus, []
+    )
     shares = e.info["without_attention"]
     assert names["layer_names"] == [
         f"without attention, wrote {shares[0]:.0%} of what leaves it",

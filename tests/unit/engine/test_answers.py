@@ -250,7 +250,7 @@ def test_what_cannot_be_asked_is_refused_in_words(tiny: Any) -> None:
         ({"answer": 1.5}, "it can be a text"),
         ({"answer": [9, 10_000]}, "not a token id"),
         ({"answer": True, "max_new_tokens": 0}, "from 1"),
-        ({"answer": "it", "steps": "some"}, '"asked" or "all"'),
+        ({"answer": "it", "steps": "some"}, "'asked' or 'all'"),
     ],
 )
 def test_wrong_answers_are_refused_in_words(tiny: Any, given: dict[str, Any], said: str) -> None:
