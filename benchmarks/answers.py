@@ -196,6 +196,10 @@ def table() -> str:
     refused = [f"`{label}`" for label in every if isinstance(every[label][0], str)]
     if refused:
         tail += f" Not defined for this model: {', '.join(refused)}."
+    few = [f"`{label}`" for label in every if label not in done and label not in SLOW]
+    few = [label for label in few if label not in refused]
+    if few:
+        tail += f" Asked about too few questions to be told: {', '.join(few)}."
     slow = [f"`{label}`" for label in sorted(SLOW - set(done))]
     if slow:
         tail += f" Left out, for the time they take: {', '.join(slow)}."

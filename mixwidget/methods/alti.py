@@ -52,4 +52,6 @@ def alti(run: Run, *, p: int = 1, ln2: bool = False) -> Iterator[Part]:
     for layer in run.layers():
         block = run.trace.block(layer)
         stage = block.stage("enc" if ln2 else "res_ln")
-        yield run.part(layer, proximity(block, stage, part_distances(block, stage, p, run.tick), p))
+        near = proximity(block, stage, part_distances(block, stage, p, run.tick), p)
+        del block, stage  # of a long text the next layer is made while nothing of this one is held
+        yield run.part(layer, near)
