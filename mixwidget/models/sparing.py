@@ -167,8 +167,8 @@ def record_long(source: Source, inputs: Mapping[str, Tensor], check: Check | Non
         output = source.model(**inputs, **plain_output(source.model))
     if hook is not None:
         hook.remove()
-    if len(read) == 1 and (late := LateLogits.of(output, head, read[0])) is not None:
-        output = SimpleNamespace(logits=late)
+    late = LateLogits.of(output, head, read[0]) if head is not None and len(read) == 1 else None
+    output = output if late is None else SimpleNamespace(logits=late)
     return LongTrace(source.model, spec, inputs, recorder.finished(), output)
 
 
