@@ -153,7 +153,8 @@ def _many(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     for path in options.output:
         show.say(f"wrote {path}")
     if failed:
-        sys.stderr.write(f"mixwidget: warning: {failed} texts could not be explained\n")
+        texts = "text" if failed == 1 else "texts"
+        sys.stderr.write(f"mixwidget: warning: {failed} {texts} could not be explained\n")
 
 
 def _prepare(options: argparse.Namespace, text: Any) -> Case:

@@ -357,7 +357,7 @@ def test_a_file_of_texts(tmp_path: Path, ending: str, capsys: pytest.CaptureFixt
     assert main([*command, "--column", "text=review", "--column", "target=wanted"]) == 0
     told = capsys.readouterr().err
     assert "3/3" in told
-    assert "1 texts could not be explained" in told
+    assert "1 text could not be explained" in told
     if ending == "jsonl":
         first, second, third = map(json.loads, out.read_text().splitlines())
         assert first["target"] == "negative"
