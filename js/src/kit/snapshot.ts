@@ -36,7 +36,7 @@ function node(tag: string, attributes: Record<string, string | number>): SVGElem
 }
 
 const isClear = (colour: string) =>
-  colour === "" || colour === "transparent" || /, 0\)$/.test(colour);
+  colour === "" || colour === "transparent" || /^rgba\(.*, 0\)$/.test(colour);
 
 /** The whole widget but its controls: question, sentence, claim, verdict and the open view. */
 export function toSvg(root: HTMLElement, context: Context, state?: State): string {
@@ -246,6 +246,12 @@ function drawBox(element: HTMLElement, into: SVGElement, place: (box: DOMRect) =
     into.append(node("path", { d, fill: stroke ?? style.color }));
   }
   const fill = isClear(style.backgroundColor) ? "none" : style.backgroundColor;
+  if (element.dataset.level === "chance") {
+    const [cx, cy, half] = [x + width / 2, y + height / 2, width / 2];
+    const d = `M${cx - half} ${cy}L${cx} ${cy - half}L${cx + half} ${cy}L${cx} ${cy + half}Z`;
+    into.append(node("path", { d, fill }));
+    return;
+  }
   into.append(node("rect", { x, y, width, height, rx, fill, ...ring }));
 }
 
