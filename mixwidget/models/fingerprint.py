@@ -5,7 +5,7 @@ are changes; other numbers in the same weights are not."""
 from __future__ import annotations
 
 import types
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from torch import nn
@@ -20,7 +20,7 @@ def fingerprint(model: nn.Module) -> int:
     return hash(tuple(_told(model)))
 
 
-def _told(model: nn.Module) -> Iterator[Hashable]:
+def _told(model: nn.Module) -> Iterator[Any]:
     configs: dict[int, Any] = {}
     for name, module in model.named_modules():
         yield name
@@ -41,7 +41,7 @@ def _told(model: nn.Module) -> Iterator[Hashable]:
         yield from _settings(config)
 
 
-def _settings(config: Any) -> Iterator[Hashable]:
+def _settings(config: Any) -> Iterator[Any]:
     """Of a config and those within."""
     for key, value in list(vars(config).items()):
         if hasattr(value, "_attn_implementation_internal"):
