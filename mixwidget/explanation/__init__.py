@@ -1,7 +1,7 @@
 """What comes out, as values without torch."""
 
 from .answer import Answer
-from .combine import Combine, Rolling, normalise_rows, rollout_rows
+from .combine import Combine, Rolling, normalise_rows, rollout_rows, rollout_rows_by_layer
 from .failure import Failure
 from .flow import Routes, check_cost, flow_rows, flow_seconds
 from .naming import named
@@ -33,6 +33,7 @@ __all__ = [
     "place_of",
     "plain_text",
     "rollout_rows",
+    "rollout_rows_by_layer",
     "shared_words",
     "shortened",
     "sink_of",

@@ -69,17 +69,39 @@ def rollout_rows(maps: Array, rows: Sequence[int], combine: Combine = "product")
     """Some rows of the last layer's rollout, [rows, n]: carried down from the top."""
     if combine == "whole":
         return maps[-1][list(rows)].astype(np.float64)
+    made = _units(rows, maps)
+    for map in maps[::-1]:
+        made = _carried(made, map, combine)
+    return made
+
+
+def rollout_rows_by_layer(maps: Array, rows: Sequence[int], combine: Combine = "product") -> Array:
+    """Some rows of the rollout up to each layer, [layers, rows, n], each row up to a factor: all
+    are carried down together, L^2 rows n^2 operations in the place of L n^3."""
+    if combine == "whole":
+        return maps[:, list(rows)].astype(np.float64)
+    made = np.empty((0, maps.shape[-1]))
+    for map in maps[::-1]:
+        made = _carried(np.concatenate([made, _units(rows, maps)]), map, combine)
+    return made.reshape(len(maps), len(rows), -1)[::-1]
+
+
+def _units(rows: Sequence[int], maps: Array) -> Array:
     made = np.zeros((len(rows), maps.shape[-1]))
     made[range(len(rows)), list(rows)] = 1.0
-    for map in maps[::-1]:
-        step = map.astype(np.float64)
-        if combine == "normalised":
-            step = normalise_rows(step)
-        made = made @ step + (made if combine == "with_identity" else 0.0)
-        peak = np.abs(made).max(-1, initial=0.0, keepdims=True)
-        if combine == "product" and bool((peak > 1e6).any()):
-            made = made / np.where(peak > 1e6, peak, 1.0)
     return made
+
+
+def _carried(made: Array, map: Array, combine: Combine) -> Array:
+    """Rows above a layer as rows below it."""
+    step = map.astype(np.float64)
+    if combine == "normalised":
+        step = normalise_rows(step)
+    made = made @ step + (made if combine == "with_identity" else 0.0)
+    if combine != "product":
+        return made
+    peak = np.abs(made).max(-1, initial=0.0, keepdims=True)
+    return made / np.where(peak > 1e6, peak, 1.0) if bool((peak > 1e6).any()) else made
 
 
 def summed(maps: Array) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..protocol import shrink
-from .combine import normalise_rows, rollout_row
+from .combine import normalise_rows, rollout_rows_by_layer
 
 if TYPE_CHECKING:
     from .record import Explanation
@@ -48,9 +48,6 @@ def _rolled(one: Explanation) -> NDArray[np.float32] | None:
     """The row of the rollout up to each layer; none of flows, which would take long."""
     if one.combine == "flow" or one.maps is None:
         return None
-    rows = [
-        rollout_row(one.maps[: layer + 1], one.focus, one.combine) for layer in range(len(one.maps))
-    ]
-    found = np.stack(rows)
+    found = rollout_rows_by_layer(one.maps, [one.focus], one.combine)[:, 0]
     found = found if one.combine == "with_identity" else normalise_rows(found)
     return np.asarray(found, dtype=np.float32)

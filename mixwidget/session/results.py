@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MixwidgetError
-from ..explanation import Explanation, Part, Rolling, flow_seconds, normalise_rows
+from ..explanation import (
+    Explanation,
+    Part,
+    Rolling,
+    flow_seconds,
+    normalise_rows,
+    rollout_rows_by_layer,
+)
 from ..protocol import PUSH_TOKENS, Want, shrink
 from . import describe
 
@@ -43,6 +50,11 @@ class Result:
         self._rolling = Rolling(method.combine)
 
     @property
+    def short(self) -> bool:
+        """Whether its layers are rolled out as they come; of a long text only what is asked for."""
+        return self.tokens <= PUSH_TOKENS
+
+    @property
     def follows_focus(self) -> bool:
         """Whether the focus is only a choice of row, so that another needs no new run."""
         whole = self.explanation
@@ -70,7 +82,8 @@ class Result:
         if part.map is not None:
             self._maps[part.layer] = part.map
             new.append(Want(self.run, "layer", part.layer))
-            new += [Want(self.run, "rollout", layer) for layer in self._roll()]
+            if self.short:
+                new += [Want(self.run, "rollout", layer) for layer in self._roll()]
         if part.scores is not None:
             self._scores[part.layer] = part.scores
             new.append(Want(self.run, "layer_scores", part.layer))
@@ -96,6 +109,11 @@ class Result:
                 new += [Want(self.run, "rollout", layer) for layer in layers]
         return new
 
+    def _by_row(self, rows: int) -> bool:
+        """Whether to carry rows down from each layer costs less than to roll out everything."""
+        rolls = self.method.combine != "flow" and not self.short
+        return rolls and rows * self.layers < 2 * self.tokens
+
     def _flow_seconds(self, layer: int) -> float:
         return flow_seconds(layer + 1, self.tokens, self.tokens)
 
@@ -104,7 +122,7 @@ class Result:
         whole = self.explanation
         if whole is None or not self.follows_focus or not 0 <= focus < self.tokens:
             return whole
-        if whole.maps is not None:
+        if whole.maps is not None and self.short:
             whole.rollout()  # kept with the whole, so that other tokens need not roll out again
         other = whole.with_focus(focus, target)
         if whole.answer is not None and whole.maps is not None and focus != whole.focus:
@@ -163,6 +181,7 @@ class Result:
                 return None  # whole maps of flows would hold up everything else
             if whole is not None:
                 return whole.rollout(layer)
+            self._roll()
             known = layer < len(self._rolling)
             return normalise_rows(self._rolling.maps[layer]) if known else None
         maps = {} if whole is None or whole.maps is None else dict(enumerate(whole.maps))
@@ -186,6 +205,11 @@ class Result:
             row = slice(whole.answer.start - 1, whole.answer.stop - 1)
         else:
             row = slice(row, row + 1)
+        read = range(*row.indices(self.tokens))
+        if how == "rollout" and self._by_row(len(read)):
+            carried = rollout_rows_by_layer(whole.maps, read, whole.combine)
+            mean: Array = normalise_rows(carried).mean(1)
+            return mean
         if how == "rollout":
             rolled = [self._map("rollout", layer) for layer in range(len(whole.maps))]
             rows = [map[row].mean(0) for map in rolled if map is not None]

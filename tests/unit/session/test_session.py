@@ -498,21 +498,29 @@ def test_long_texts_send_overviews_and_rows() -> None:
     tokenizer.model_max_length = 320
     from mixwidget.models import open_source
 
-    with session(open_source(model, tokenizer)) as (asked, recorder):
-        asked.ask(wish("the film is not bad " * 50, method="attention_rollout"))
+    given, text = open_source(model, tokenizer), "the film is not bad " * 50
+    with session(given) as (asked, recorder):
+        asked.ask(wish(text, method="attention_rollout"))
         asked.wait(20)
         pushed = {(c["what"], c["of"]) for c in recorder.of_kind("array")}
         assert pushed == {
             ("overview", "layer"),
-            ("overview", "rollout"),
             ("rows", "layer"),
             ("rows", "rollout"),
             ("scores", None),
         }
         run = run_id(recorder, "attention_rollout")
         assert received(recorder, "overview", run)[0][1].shape == (96, 96)
-        answers = recorder.answer(asked, need("full", Want(run, "rollout", 2)))
-        assert answers[0]["shape"] == [252, 252]
+        expected = explain(model, text, "attention_rollout", tokenizer=tokenizer)
+        whole = np.stack([expected.rollout(layer) for layer in range(3)])
+        rows = [row for content, row in received(recorder, "rows", run) if content["of"] != "layer"]
+        np.testing.assert_allclose(rows[-1], whole[:, expected.focus], rtol=1e-5)
+        # All layers are rolled out only when somebody looks at them.
+        wants = [Want(run, "overview", 2, of="rollout"), Want(run, "rollout", 2)]
+        answers = recorder.answer(asked, need("full", *wants))
+        assert [content["shape"] for content in answers[:2]] == [[96, 96], [252, 252]]
+        overview = next(a for c, a in received(recorder, "overview", run) if c["of"] == "rollout")
+        np.testing.assert_allclose(overview.max(), whole[2].max(), rtol=1e-2)
 
 
 def test_an_unknown_format_is_refused_in_words() -> None:
