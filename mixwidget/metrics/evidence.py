@@ -52,6 +52,8 @@ class Evidence:
         logs: values are logarithms.
     """
 
+    logs: bool = False
+
     def __init__(self, case: Case, target: Target, memory: _Memory | None = None) -> None:
         need_target(target, "A faithfulness metric")
         if target.kind == "contrast" and isinstance(target.index[0], tuple):  # type: ignore[index]

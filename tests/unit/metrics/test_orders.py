@@ -128,6 +128,7 @@ def test_the_same_verdict_asked_for_or_not():
 def test_a_verdict_of_few_orders_says_of_how_many():
     shared = SimpleNamespace(
         removable=tuple(range(6)),
+        logs=False,
         target=SimpleNamespace(label="good"),
         case=SimpleNamespace(
             source=SimpleNamespace(task="causal_lm", labels=[]),
