@@ -324,8 +324,8 @@ def test_gradients_at_every_layer(family: str) -> None:
 
 def test_gradient_methods_run_the_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made, passes = tiny.model("bert"), []
-    explain(made, "a good film", "gradient", tokenizer=tiny.tokenizer())  # now the model is known
     made.bert.embeddings.register_forward_hook(lambda *_: passes.append(1))
+    explain(made, "a good film", "gradient", tokenizer=tiny.tokenizer())  # now the model is known
     for method in ("gradient", "gradient_x_input", "attn_lrp", "cp_lrp", "logit"):
         passes.clear()
         explain(made, TEXT, method, tokenizer=tiny.tokenizer())
