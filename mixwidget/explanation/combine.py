@@ -69,7 +69,7 @@ def rollout_rows(maps: Array, rows: Sequence[int], combine: Combine = "product")
     """Some rows of the last layer's rollout, [rows, n]: carried down from the top."""
     if combine == "whole":
         return maps[-1][list(rows)].astype(np.float64)
-    made = _units(rows, maps)
+    made: Array = _units(rows, maps)
     for map in maps[::-1]:
         made = _carried(made, map, combine)
     return made
@@ -80,7 +80,7 @@ def rollout_rows_by_layer(maps: Array, rows: Sequence[int], combine: Combine = "
     are carried down together, L^2 rows n^2 operations in the place of L n^3."""
     if combine == "whole":
         return maps[:, list(rows)].astype(np.float64)
-    made = np.empty((0, maps.shape[-1]))
+    made: Array = np.empty((0, maps.shape[-1]))
     for map in maps[::-1]:
         made = _carried(np.concatenate([made, _units(rows, maps)]), map, combine)
     return made.reshape(len(maps), len(rows), -1)[::-1]
@@ -94,7 +94,7 @@ def _units(rows: Sequence[int], maps: Array) -> Array:
 
 def _carried(made: Array, map: Array, combine: Combine) -> Array:
     """Rows above a layer as rows below it."""
-    step = map.astype(np.float64)
+    step: Array = map.astype(np.float64)
     if combine == "normalised":
         step = normalise_rows(step)
     made = made @ step + (made if combine == "with_identity" else 0.0)
