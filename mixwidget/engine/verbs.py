@@ -269,6 +269,8 @@ def _stacked(heads: list[Any]) -> Any:
     if not heads:
         return None
     most = max(len(one) for one in heads)
+    if all(len(one) == most for one in heads):
+        return np.stack(heads)
     return np.stack([np.pad(one, ((0, most - len(one)), (0, 0))) for one in heads])
 
 

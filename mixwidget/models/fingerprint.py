@@ -13,6 +13,8 @@ from torch import nn
 _SETTINGS = (bool, int, float, str, type(None))
 _FUNCTIONS = (types.FunctionType, types.MethodType)  # patched `forward`s are such
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+# What every module has and what says nothing of what it computes, `training` among it.
+_COMMON = frozenset(vars(nn.Module())) - {"_parameters", *_HOOKS}
 
 
 def fingerprint(model: nn.Module) -> int:
@@ -26,9 +28,10 @@ def _told(model: nn.Module) -> Iterator[Any]:
         yield name
         yield type(module)
         for key, value in list(vars(module).items()):  # it may be running meanwhile
+            if key in _COMMON:
+                continue
             if type(value) in _SETTINGS:
-                if key != "training":
-                    yield key, value
+                yield key, value
             elif isinstance(value, _FUNCTIONS):
                 yield key, id(value)
             elif key == "_parameters":
